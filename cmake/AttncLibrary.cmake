@@ -1,0 +1,25 @@
+# attnc_library(NAME sources... [DEPENDS targets...] [LINK_LIBS libs...])
+#
+# A static library of the project. LINK_LIBS names attnc libraries and, for a
+# static build, the MLIR/LLVM ones; in a shared build every MLIR library is the
+# one `MLIR` dylib.
+function(attnc_library name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;LINK_LIBS" ${ARGN})
+  add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  add_dependencies(${name} attnc-headers ${ARG_DEPENDS})
+  target_link_libraries(${name} PUBLIC ${ARG_LINK_LIBS})
+endfunction()
+
+# attnc_tool(NAME sources... LINK_LIBS libs...)
+function(attnc_tool name)
+  cmake_parse_arguments(ARG "" "" "LINK_LIBS" ${ARGN})
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  add_dependencies(${name} attnc-headers)
+  target_link_libraries(${name} PRIVATE ${ARG_LINK_LIBS})
+  attnc_link_mlir(${name})
+endfunction()
+
+# Links LLVM and MLIR: the dylibs, or the archives that a static tool needs.
+function(attnc_link_mlir target)
+  target_link_libraries(${target} PRIVATE MLIR LLVM)
+endfunction()

@@ -1,0 +1,22 @@
+//===- AttnOps.h - Operations of the attn dialect ---------------*- C++ -*-===//
+
+#ifndef ATTN_DIALECT_ATTN_IR_ATTNOPS_H
+#define ATTN_DIALECT_ATTN_IR_ATTNOPS_H
+
+#include "attn/Dialect/Attn/IR/AttnDialect.h"
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#define GET_ATTRDEF_CLASSES
+#include "attn/Dialect/Attn/IR/AttnAttributes.h.inc"
+
+#define GET_OP_CLASSES
+#include "attn/Dialect/Attn/IR/AttnOps.h.inc"
+
+#endif // ATTN_DIALECT_ATTN_IR_ATTNOPS_H

@@ -1,0 +1,220 @@
+//===- AttnOps.td - Operations of the attn dialect ---------*- tablegen -*-===//
+
+#ifndef ATTN_DIALECT_ATTN_IR_ATTNOPS_TD
+#define ATTN_DIALECT_ATTN_IR_ATTNOPS_TD
+
+include "attn/Dialect/Attn/IR/AttnAttributes.td"
+include "mlir/Interfaces/DestinationStyleOpInterface.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+
+class Attn_Op<string mnemonic, list<Trait> traits = []>
+    : Op<AttnDialect, mnemonic, traits>;
+
+def Attn_Shaped4D : Type<
+    Or<[4DTensorOf<[AnyType]>.predicate, MemRefRankOf<[AnyType], [4]>.predicate]>,
+    "rank-4 tensor or memref">;
+def Attn_Shaped : Type<
+    Or<[AnyRankedTensor.predicate, AnyMemRef.predicate]>,
+    "ranked tensor or memref">;
+
+def AttentionOp : Attn_Op<"attention", [
+    AttrSizedOperandSegments, DestinationStyleOpInterface,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+    SingleBlock]> {
+  let summary = "Scaled dot-product attention with score and mask rules";
+  let description = [{
+    For every batch `b`, query head `h` and query `i`, with
+    `g = h / (Hq / Hkv)` the head that serves it,
+
+    ```
+    s[j] = score_mod(scale * sum_d q[b,h,i,d] * k[b,g,j,d], b, h, i, j)
+    J    = { j : mask_mod(b, h, i, j) }
+    o[b,h,i,:]  = sum_{j in J} exp(s[j] - lse) * v[b,g,j,:]
+    lse[b,h,i]  = log(sum_{j in J} exp(s[j]))
+    ```
+
+    | operand | shape | element type |
+    |---|---|---|
+    | `q` | [B, Hq, Nq, Dqk] | f16, bf16 or f32 |
+    | `k` | [B, Hkv, Nk, Dqk] | as q |
+    | `v` | [B, Hkv, Nk, Dv] | as q |
+    | `captures` | any | read by `attn.capture_load` in the regions |
+    | `scale` | scalar | f32; excludes the `scale` attribute |
+    | `o` (outs) | [B, Hq, Nq, Dv] | as q |
+    | `lse` (outs, optional) | [B, Hq, Nq] | f32, natural logarithm |
+
+    `Hq` is a multiple of `Hkv` (grouped-query attention). Batch and lengths
+    may be dynamic: one kernel serves all. The `scale` attribute defaults to
+    1/sqrt(Dqk); any finite value is legal. `mask_mod` and `score_mod` get
+    their indices as i32; `h` is the query head. Their bodies are pure scalar
+    `arith` and `math`, and may ask for the true lengths (`attn.q_len`,
+    `attn.kv_len`) and read captures (`attn.capture_load`).
+
+    Contract:
+
+    - A row that sees no key gives o = 0 and lse = -inf.
+    - Only `mask_mod` = false hides a key. A finite score, however negative,
+      never does. A score of -inf has weight 0.
+    - NaN or Inf in a masked key never matters.
+    - Causal is bottom-right aligned: `kv_idx <= q_idx + kv_len - q_len`.
+
+    The remaining operands (`sink`, `cu_q`, `cu_k`, `kv_len`, `block_table`,
+    `q_scale`, `k_scale`, `v_scale`) fix the operator's form; a lowering that
+    can't serve one yet refuses it by name.
+
+    Example:
+
+    ```mlir
+    %r = attn.attention ins(%q, %k, %v : tensor<2x16x?x64xbf16>,
+                            tensor<2x4x?x64xbf16>, tensor<2x4x?x64xbf16>)
+                        outs(%o : tensor<2x16x?x64xbf16>)
+      mask_mod (%b: i32, %h: i32, %q_idx: i32, %kv_idx: i32) {
+        %ql = attn.q_len : i32
+        %kl = attn.kv_len : i32
+        %d = arith.subi %kl, %ql : i32
+        %last = arith.addi %q_idx, %d : i32
+        %keep = arith.cmpi sle, %kv_idx, %last : i32
+        attn.yield %keep : i1
+      } -> tensor<2x16x?x64xbf16>
+    ```
+  }];
+
+  let arguments = (ins
+    Attn_Shaped4D:$q, Attn_Shaped4D:$k, Attn_Shaped4D:$v,
+    Variadic<Attn_Shaped>:$captures,
+    Optional<F32>:$scale_value,
+    Optional<Attn_Shaped>:$sink,
+    Optional<Attn_Shaped>:$cu_q, Optional<Attn_Shaped>:$cu_k,
+    Optional<Attn_Shaped>:$kv_len, Optional<Attn_Shaped>:$block_table,
+    Optional<Attn_Shaped>:$q_scale, Optional<Attn_Shaped>:$k_scale,
+    Optional<Attn_Shaped>:$v_scale,
+    Attn_Shaped4D:$o, Optional<Attn_Shaped>:$lse,
+    OptionalAttr<F32Attr>:$scale,
+    OptionalAttr<Attn_ScheduleAttr>:$schedule);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let regions = (region AnyRegion:$score_mod, AnyRegion:$mask_mod);
+
+  let assemblyFormat = [{
+    `ins` `(` $q `,` $k `,` $v (`,` $captures^)? `:`
+      type($q) `,` type($k) `,` type($v) (`,` type($captures)^)? `)`
+    (`scale` `(` $scale_value^ `:` type($scale_value) `)`)?
+    (`sink` `(` $sink^ `:` type($sink) `)`)?
+    (`cu_q` `(` $cu_q^ `:` type($cu_q) `)`)?
+    (`cu_k` `(` $cu_k^ `:` type($cu_k) `)`)?
+    (`kv_len` `(` $kv_len^ `:` type($kv_len) `)`)?
+    (`block_table` `(` $block_table^ `:` type($block_table) `)`)?
+    (`q_scale` `(` $q_scale^ `:` type($q_scale) `)`)?
+    (`k_scale` `(` $k_scale^ `:` type($k_scale) `)`)?
+    (`v_scale` `(` $v_scale^ `:` type($v_scale) `)`)?
+    `outs` `(` $o (`,` $lse^)? `:` type($o) (`,` type($lse)^)? `)`
+    attr-dict
+    (`score_mod` custom<ModRegion>($score_mod)^)?
+    (`mask_mod` custom<ModRegion>($mask_mod)^)?
+    (`->` type($results)^)?
+  }];
+
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable();
+
+    /// Static sizes; batch and lengths may be dynamic and have no getter.
+    int64_t getNumQueryHeads();
+    int64_t getNumKVHeads();
+    int64_t getQKHeadDim();
+    int64_t getVHeadDim();
+    ::mlir::Type getElementType();
+
+    bool hasScoreMod() { return !getScoreMod().empty(); }
+    bool hasMaskMod() { return !getMaskMod().empty(); }
+
+    /// The scale as a constant, 1/sqrt(Dqk) by default; none if it is an
+    /// operand.
+    std::optional<float> getConstantScale();
+
+    /// Memory form: no results, all shaped operands are memrefs.
+    bool hasBufferSemantics();
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let hasCanonicalizer = 1;
+}
+
+def YieldOp : Attn_Op<"yield", [Pure, ReturnLike, Terminator,
+    ParentOneOf<["AttentionOp"]>]> {
+  let summary = "Ends a score_mod or mask_mod region";
+  let description = [{
+    Yields the new score (f32) from a `score_mod`, or whether the key is
+    visible (i1) from a `mask_mod`.
+  }];
+  let arguments = (ins AnyTypeOf<[F32, I1]>:$value);
+  let assemblyFormat = "$value attr-dict `:` type($value)";
+}
+
+class Attn_LengthOp<string mnemonic, string which>
+    : Attn_Op<mnemonic, [Pure]> {
+  let summary = "The current sequence's " # which # " length";
+  let description = [{
+    Legal only inside the regions of `attn.attention`. For packed or cached
+    sequences it is the true length of the sequence that the query belongs to,
+    not the tensor's.
+
+    ```mlir
+    %n = attn.}] # mnemonic # [{ : i32
+    ```
+  }];
+  let results = (outs I32:$length);
+  let assemblyFormat = "attr-dict `:` type($length)";
+  let hasVerifier = 1;
+}
+def QLenOp : Attn_LengthOp<"q_len", "query">;
+def KVLenOp : Attn_LengthOp<"kv_len", "key/value">;
+
+def CaptureLoadOp : Attn_Op<"capture_load", [Pure]> {
+  let summary = "Reads one element of a captured tensor";
+  let description = [{
+    Legal only inside the regions of `attn.attention`; `source` is one of its
+    captures. Indices are i32 and zero-based; the element is converted, never
+    reinterpreted, by the ops that follow.
+
+    ```mlir
+    %bias = attn.capture_load %table[%h, %kv_idx] : tensor<16x?xf32>
+    ```
+  }];
+  let arguments = (ins Attn_Shaped:$source, Variadic<I32>:$indices);
+  let results = (outs AnyTypeOf<[AnySignlessInteger, AnyFloat]>:$result);
+  let assemblyFormat =
+      "$source `[` $indices `]` attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def MergeOp : Attn_Op<"merge", [Pure, AttrSizedOperandSegments]> {
+  let summary = "Merges partial attention results over disjoint sets of keys";
+  let description = [{
+    With partial outputs `o_i` and their natural-log `lse_i`,
+
+    ```
+    lse = log(sum_i exp(lse_i))
+    o   = sum_i exp(lse_i - lse) * o_i
+    ```
+
+    A part with `lse_i` = -inf or +inf is empty and contributes nothing; if all
+    are, o = 0 and lse = -inf.
+
+    ```mlir
+    %o, %lse = attn.merge %o0, %o1 with %l0, %l1
+      : tensor<1x4x8x64xf32>, tensor<1x4x8x64xf32> with tensor<1x4x8xf32>, tensor<1x4x8xf32>
+      -> tensor<1x4x8x64xf32>, tensor<1x4x8xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$partials,
+                       Variadic<AnyRankedTensor>:$partial_lses);
+  let results = (outs AnyRankedTensor:$o, AnyRankedTensor:$lse);
+  let assemblyFormat = [{
+    $partials `with` $partial_lses attr-dict `:` type($partials) `with`
+    type($partial_lses) `->` type($o) `,` type($lse)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // ATTN_DIALECT_ATTN_IR_ATTNOPS_TD

@@ -1,0 +1,392 @@
+//===- TileOps.td - Operations of the tile dialect ---------*- tablegen -*-===//
+
+#ifndef ATTN_DIALECT_TILE_IR_TILEOPS_TD
+#define ATTN_DIALECT_TILE_IR_TILEOPS_TD
+
+include "attn/Dialect/Tile/IR/TileAttributes.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/CallInterfaces.td"
+include "mlir/Interfaces/FunctionInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class Tile_Op<string mnemonic, list<Trait> traits = []>
+    : Op<TileDialect, mnemonic, traits>;
+
+def Tile_Tile : StaticShapeTensorOf<[AnyType]>;
+def Tile_Tile1D : Type<
+    And<[Tile_Tile.predicate, HasAnyRankOfPred<[1]>]>, "static rank-1 tile",
+    "::mlir::RankedTensorType">;
+def Tile_Tile2D : Type<
+    And<[Tile_Tile.predicate, HasAnyRankOfPred<[2]>]>, "static rank-2 tile",
+    "::mlir::RankedTensorType">;
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+def KernelOp : Tile_Op<"kernel", [
+    FunctionOpInterface, IsolatedFromAbove, AutomaticAllocationScope]> {
+  let summary = "The work of one program";
+  let description = [{
+    Programs are numbered from 0 in one dimension (`tile.program_id`).
+    Arguments are strided memrefs with innermost stride 1 and scalars (i32,
+    i64, f32). `num_warps` is the number of warps of a program on a GPU. The
+    name is unique and readable and carries the path that the kernel takes,
+    e.g. `naive_qk_s16816_bf16`.
+
+    ```mlir
+    tile.kernel @scale(%x: memref<?x?xf32, strided<[?, 1]>>, %c: f32) attributes {num_warps = 4 : i32} {
+      %pid = tile.program_id : i32
+      %zero = arith.constant 0 : i32
+      %c64 = arith.constant 64 : i32
+      %row = arith.muli %pid, %c64 : i32
+      %t = tile.load %x[%row, %zero] : memref<?x?xf32, strided<[?, 1]>> -> tensor<64x64xf32>
+      %s = tensor.splat %c : tensor<64x64xf32>
+      %y = arith.mulf %t, %s : tensor<64x64xf32>
+      tile.store %y, %x[%row, %zero] : tensor<64x64xf32>, memref<?x?xf32, strided<[?, 1]>>
+      tile.return
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name,
+                       TypeAttrOf<FunctionType>:$function_type,
+                       I32Attr:$num_warps,
+                       OptionalAttr<DictArrayAttr>:$arg_attrs,
+                       OptionalAttr<DictArrayAttr>:$res_attrs);
+  let regions = (region AnyRegion:$body);
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$name,
+                                 "::mlir::TypeRange":$argTypes,
+                                 "int32_t":$numWarps)>];
+  let skipDefaultBuilders = 1;
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::llvm::ArrayRef<::mlir::Type> getArgumentTypes() {
+      return getFunctionType().getInputs();
+    }
+    ::llvm::ArrayRef<::mlir::Type> getResultTypes() {
+      return getFunctionType().getResults();
+    }
+    ::mlir::Region *getCallableRegion() { return &getBody(); }
+  }];
+}
+
+def ReturnOp : Tile_Op<"return", [Pure, Terminator, HasParent<"KernelOp">]> {
+  let summary = "Ends a kernel";
+  let assemblyFormat = "attr-dict";
+}
+
+def LaunchOp : Tile_Op<"launch", [
+    AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "Runs `grid` programs of a kernel, from host code";
+  let description = [{
+    Launches are ordered as host code orders them. A grid of 0 runs nothing.
+    `cost` states the bytes of device memory that the kernel must move (each
+    input read once, each output written once) and its floating-point
+    operations; it reaches the manifest and the reports.
+
+    ```mlir
+    tile.launch @scale grid(%n) args(%x, %c) cost(bytes %b, flops %f)
+      : memref<?x?xf32, strided<[?, 1]>>, f32
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Index:$grid,
+                       Variadic<AnyType>:$args,
+                       Optional<Index>:$bytes, Optional<Index>:$flops);
+  let assemblyFormat = [{
+    $kernel `grid` `(` $grid `)` `args` `(` $args `)`
+    (`cost` `(` `bytes` $bytes^ `,` `flops` $flops `)`)?
+    attr-dict (`:` type($args)^)?
+  }];
+}
+
+def ProgramIdOp : Tile_Op<"program_id", [Pure]> {
+  let summary = "The number of this program";
+  let results = (outs I32:$id);
+  let assemblyFormat = "attr-dict `:` type($id)";
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+def LoadOp : Tile_Op<"load", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "Loads a tile; elements outside the memref are zero";
+  let description = [{
+    With a tile of rank r, the last r indices give the position of its first
+    element in the last r dimensions of `source`; the others select. Element
+    (i, j) is `source[..., row + i, col + j]`, and 0 where that lies outside
+    the memref's sizes. Indices are i32; addresses are computed in 64 bits.
+
+    ```mlir
+    %t = tile.load %k[%b, %h, %row, %zero]
+      : memref<?x4x?x64xbf16, strided<[?, ?, ?, 1]>> -> tensor<64x64xbf16>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$source, Variadic<I32>:$indices);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat =
+      "$source `[` $indices `]` attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def StoreOp : Tile_Op<"store", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "Stores a tile; elements outside the memref are dropped";
+  let description = [{
+    Positions are those of `tile.load`.
+
+    ```mlir
+    tile.store %t, %o[%b, %h, %row, %zero]
+      : tensor<64x64xbf16>, memref<?x4x?x64xbf16, strided<[?, ?, ?, 1]>>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$value, AnyMemRef:$dest,
+                       Variadic<I32>:$indices);
+  let assemblyFormat =
+      "$value `,` $dest `[` $indices `]` attr-dict `:` type($value) `,` type($dest)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Computation
+//===----------------------------------------------------------------------===//
+
+def MmaOp : Tile_Op<"mma", [Pure, AllTypesMatch<["acc", "result"]>]> {
+  let summary = "Matrix product with f32 accumulation";
+  let description = [{
+    `result = a * b + acc`, with a [M, K], b [K, N] and acc [M, N], or
+    b [N, K] with `transpose_b`. `a` and `b` have one element type: f16 or bf16
+    with path `mma`, f32 with path `tf32x3` or `fma`.
+
+    ```mlir
+    %s = tile.mma mma %q, %k, %zero {transpose_b}
+      : tensor<128x64xbf16>, tensor<64x64xbf16>, tensor<128x64xf32>
+    ```
+  }];
+  let arguments = (ins Tile_MatmulPathAttr:$path, Tile_Tile2D:$a,
+                       Tile_Tile2D:$b, Tile_Tile2D:$acc,
+                       UnitAttr:$transpose_b);
+  let results = (outs Tile_Tile2D:$result);
+  let assemblyFormat = [{
+    $path $a `,` $b `,` $acc attr-dict `:` type($a) `,` type($b) `,` type($acc)
+  }];
+  let hasVerifier = 1;
+}
+
+def ReduceOp : Tile_Op<"reduce", [Pure]> {
+  let summary = "Reduces every row of an f32 tile to one value";
+  let description = [{
+    ```mlir
+    %m = tile.reduce max %s : tensor<128x64xf32> -> tensor<128xf32>
+    ```
+  }];
+  let arguments = (ins Tile_ReduceKindAttr:$kind, Tile_Tile2D:$source);
+  let results = (outs Tile_Tile1D:$result);
+  let assemblyFormat =
+      "$kind $source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def BroadcastOp : Tile_Op<"broadcast", [Pure]> {
+  let summary = "Repeats a vector along the other dimension";
+  let description = [{
+    `dim` is the dimension of the result that `source` runs along: 0 for a
+    value per row, 1 for a value per column.
+
+    ```mlir
+    %b = tile.broadcast %m dim 0 : tensor<128xf32> -> tensor<128x64xf32>
+    ```
+  }];
+  let arguments = (ins Tile_Tile1D:$source, I64Attr:$dim);
+  let results = (outs Tile_Tile2D:$result);
+  let assemblyFormat = [{
+    $source `dim` $dim attr-dict `:` type($source) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def IotaOp : Tile_Op<"iota", [Pure]> {
+  let summary = "0, 1, 2, ...";
+  let description = [{
+    ```mlir
+    %i = tile.iota : tensor<64xi32>
+    ```
+  }];
+  let results = (outs Tile_Tile1D:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def ExpDiffOp : Tile_Op<"exp_diff", [Pure, AllTypesMatch<["source", "result"]>]> {
+  let summary = "exp(scale * (x - max)), safe where either is -inf";
+  let description = [{
+    For x [M, N] (or [M]) and max [M], both f32, element (i, j) is
+    `exp(scale * (x[i, j] - max[i]))`; it is 0 where x is -inf, also where max
+    is -inf too. `scale` > 0 and x <= max. The result is accurate for every
+    finite input: a target may contract the subtraction and the product into
+    one FMA only where the rounding of `scale * max` can't show.
+
+    ```mlir
+    %p = tile.exp_diff %s, %m scale %c : tensor<128x64xf32>, tensor<128xf32>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$source, Tile_Tile1D:$max, F32:$scale);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = [{
+    $source `,` $max `scale` $scale attr-dict `:` type($source) `,` type($max)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+class Tile_ScoreRegionOp<string mnemonic, list<Trait> traits = []>
+    : Tile_Op<mnemonic, traits # [Pure, SingleBlock, RecursiveMemoryEffects,
+          AllTypesMatch<["source", "result"]>]> {
+  let arguments = (ins Tile_Tile2D:$source, I32:$q_start, I32:$kv_start);
+  let results = (outs Tile_Tile2D:$result);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $source `at` `(` $q_start `,` $kv_start `)` custom<ModRegion>($body)
+    attr-dict `:` type($source)
+  }];
+  let hasRegionVerifier = 1;
+}
+
+def ScoreModOp : Tile_ScoreRegionOp<"score_mod"> {
+  let summary = "Rewrites every score of a tile by a scalar rule";
+  let description = [{
+    Element (i, j) becomes `body(source[i, j], q_start + i, kv_start + j)`. The
+    body is pure scalar `arith` and `math`; values from above (batch, head,
+    lengths) are free to use.
+
+    ```mlir
+    %t = tile.score_mod %s at (%q0, %kv) (%x: f32, %qi: i32, %ki: i32) {
+      %d = arith.subi %ki, %qi : i32
+      %f = arith.sitofp %d : i32 to f32
+      %y = arith.addf %x, %f : f32
+      tile.yield %y : f32
+    } : tensor<128x64xf32>
+    ```
+  }];
+}
+
+def MaskOp : Tile_ScoreRegionOp<"mask"> {
+  let summary = "Sets the scores of hidden keys to -inf";
+  let description = [{
+    Element (i, j) stays where `body(q_start + i, kv_start + j)` is true and
+    becomes -inf elsewhere. `tile-split-kv-ranges` reads the body to find which
+    KV tiles need it; `tile-rewrite-masks` turns it into a select in place.
+
+    ```mlir
+    %t = tile.mask %s at (%q0, %kv) (%qi: i32, %ki: i32) {
+      %keep = arith.cmpi sle, %ki, %qi : i32
+      tile.yield %keep : i1
+    } : tensor<128x64xf32>
+    ```
+  }];
+}
+
+def OnlineSoftmaxOp : Tile_Op<"online_softmax", [Pure,
+    AllTypesMatch<["scores", "p"]>,
+    AllTypesMatch<["max_in", "sum_in", "max_out", "sum_out", "alpha"]>]> {
+  let summary = "One step of softmax over a row that arrives in tiles";
+  let description = [{
+    With c = `scale` > 0 and all values f32,
+
+    ```
+    max_out = max(max_in, rowmax(scores))
+    p       = exp(c * (scores - max_out))     0 where the score is -inf
+    alpha   = exp(c * (max_in - max_out))     0 where max_in is -inf
+    sum_out = sum_in * alpha + rowsum(p)
+    ```
+
+    Starting from max = -inf and sum = 0, after the last tile
+    `sum = rowsum(exp(c * (s - max)))`; the partial output of earlier tiles is
+    to be multiplied by `alpha`. A row with no finite score keeps max = -inf
+    and sum = 0, and its p is 0.
+
+    ```mlir
+    %p, %m1, %l1, %alpha = tile.online_softmax %s, %m0, %l0 scale %c
+      : tensor<128x64xf32>, tensor<128xf32>
+    ```
+  }];
+  let arguments = (ins Tile_Tile2D:$scores, Tile_Tile1D:$max_in,
+                       Tile_Tile1D:$sum_in, F32:$scale);
+  let results = (outs Tile_Tile2D:$p, Tile_Tile1D:$max_out,
+                      Tile_Tile1D:$sum_out, Tile_Tile1D:$alpha);
+  let assemblyFormat = [{
+    $scores `,` $max_in `,` $sum_in `scale` $scale attr-dict `:`
+    type($scores) `,` type($max_in)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVLoopOp : Tile_Op<"kv_loop", [RecursiveMemoryEffects]> {
+  let summary = "The loop over key/value tiles, as one structured op";
+  let description = [{
+    Runs for kv = begin, begin + step, ... while kv < end, carrying
+    `iter_args`. Each step runs four single-block regions in order, `qk`,
+    `score`, `softmax`, `pv`. A region's arguments are (kv, what the region
+    before it yielded, the loop-carried values); `pv` yields the next values of
+    the loop-carried ones.
+
+    The ranges are `begin <= full_begin <= full_end <= end`, each but `end` a
+    multiple of `step` away from `begin`. Steps in [full_begin, full_end) are
+    *full*: every key of the tile exists and `tile.mask` ops hide nothing
+    there, so they are dropped when the loop is lowered. The others are
+    *partial*. Keys outside [begin, end) are *skipped*. Before
+    `tile-split-kv-ranges` everything is partial.
+
+    ```mlir
+    %r:3 = tile.kv_loop ranges(%c0, %f0, %f1, %n) step 64
+        iter_args(%acc0, %m0, %l0) : tensor<128x64xf32>, tensor<128xf32>, tensor<128xf32>
+      qk (%kv: i32, %acc: tensor<128x64xf32>, %m: tensor<128xf32>, %l: tensor<128xf32>) {
+        %kt = tile.load %k[%b, %h, %kv, %c0] : ... -> tensor<64x64xbf16>
+        %s = tile.mma mma %q, %kt, %zero {transpose_b} : ...
+        tile.yield %s : tensor<128x64xf32>
+      } score (%kv: i32, %s: tensor<128x64xf32>, ...) {
+        ...
+      } softmax (...) {
+        ...
+      } pv (...) {
+        ...
+      }
+    ```
+  }];
+  let arguments = (ins I32:$begin, I32:$full_begin, I32:$full_end, I32:$end,
+                       I64Attr:$step, Variadic<AnyType>:$inits);
+  let results = (outs Variadic<AnyType>:$results);
+  let regions = (region SizedRegion<1>:$qk, SizedRegion<1>:$score,
+                        SizedRegion<1>:$softmax, SizedRegion<1>:$pv);
+  let assemblyFormat = [{
+    `ranges` `(` $begin `,` $full_begin `,` $full_end `,` $end `)`
+    `step` $step (`iter_args` `(` $inits^ `)` `:` type($inits))?
+    attr-dict
+    `qk` custom<ModRegion>($qk)
+    `score` custom<ModRegion>($score)
+    `softmax` custom<ModRegion>($softmax)
+    `pv` custom<ModRegion>($pv)
+    custom<SameTypes>(ref(type($inits)), type($results))
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
+def YieldOp : Tile_Op<"yield", [Pure, ReturnLike, Terminator,
+    ParentOneOf<["KVLoopOp", "MaskOp", "ScoreModOp"]>]> {
+  let summary = "Ends a region of kv_loop, mask or score_mod";
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+}
+
+#endif // ATTN_DIALECT_TILE_IR_TILEOPS_TD

@@ -1,0 +1,15 @@
+//===- Passes.h - Passes on the tile dialect --------------------*- C++ -*-===//
+
+#ifndef ATTN_DIALECT_TILE_TRANSFORMS_PASSES_H
+#define ATTN_DIALECT_TILE_TRANSFORMS_PASSES_H
+
+#include "attn/Dialect/Tile/IR/TileOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace mlir::tile {
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "attn/Dialect/Tile/Transforms/Passes.h.inc"
+} // namespace mlir::tile
+
+#endif // ATTN_DIALECT_TILE_TRANSFORMS_PASSES_H

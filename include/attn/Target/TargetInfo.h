@@ -1,0 +1,35 @@
+//===- TargetInfo.h - What a target can do and hold -------------*- C++ -*-===//
+
+#ifndef ATTN_TARGET_TARGETINFO_H
+#define ATTN_TARGET_TARGETINFO_H
+
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/StringRef.h"
+
+namespace mlir::attn {
+
+/// One row of the target table (TargetInfo.cpp).
+struct TargetInfo {
+  /// As in `--target`: "cpu" or "sm_80".
+  llvm::StringRef name;
+  bool isGPU;
+  /// Bytes of shared memory that one program may use (opt-in limit).
+  int64_t maxSharedBytes;
+  /// 32-bit registers a thread may use.
+  int64_t maxRegisters;
+
+  /// The row called `name`, or null.
+  static const TargetInfo *lookup(llvm::StringRef name);
+
+  /// The row called `name`; otherwise emits an error at `loc` that lists what
+  /// there is and returns null.
+  static const TargetInfo *lookupOrEmitError(llvm::StringRef name,
+                                             Location loc);
+
+  /// "cpu, sm_80", for messages.
+  static std::string getAllNames();
+};
+
+} // namespace mlir::attn
+
+#endif // ATTN_TARGET_TARGETINFO_H

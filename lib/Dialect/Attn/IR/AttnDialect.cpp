@@ -1,0 +1,44 @@
+//===- AttnDialect.cpp - The attn dialect ---------------------------------===//
+
+#include "attn/Dialect/Attn/IR/AttnDialect.h"
+#include "attn/Dialect/Attn/IR/AttnOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::attn;
+
+#include "attn/Dialect/Attn/IR/AttnDialect.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "attn/Dialect/Attn/IR/AttnAttributes.cpp.inc"
+
+void AttnDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "attn/Dialect/Attn/IR/AttnAttributes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "attn/Dialect/Attn/IR/AttnOps.cpp.inc"
+      >();
+}
+
+LogicalResult
+ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                     int64_t blockM, int64_t blockN, int64_t numStages,
+                     int64_t numWarps) {
+  if (blockM <= 0 || blockM > 1024 || blockM % 8 != 0)
+    return emitError() << "block_m must be a multiple of 8 in [8, 1024], not "
+                       << blockM;
+  if (blockN <= 0 || blockN > 1024 || blockN % 8 != 0)
+    return emitError() << "block_n must be a multiple of 8 in [8, 1024], not "
+                       << blockN;
+  if (numStages < 1 || numStages > 8)
+    return emitError() << "num_stages must be in [1, 8], not " << numStages;
+  if (numWarps < 1 || numWarps > 32 || !llvm::isPowerOf2_64(numWarps))
+    return emitError() << "num_warps must be a power of two in [1, 32], not "
+                       << numWarps;
+  return success();
+}

@@ -1,0 +1,314 @@
+//===- AttnOps.cpp - Operations of the attn dialect -----------------------===//
+
+#include "attn/Dialect/Attn/IR/AttnOps.h"
+#include "attn/Dialect/ModRegion.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Matchers.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace mlir::attn;
+
+#define GET_OP_CLASSES
+#include "attn/Dialect/Attn/IR/AttnOps.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// AttentionOp
+//===----------------------------------------------------------------------===//
+
+MutableOperandRange AttentionOp::getDpsInitsMutable() {
+  // The inits, o and lse, are the last operand segments.
+  unsigned numInits = getLse() ? 2 : 1;
+  return MutableOperandRange(*this, getNumOperands() - numInits, numInits);
+}
+
+static int64_t getDim(Value value, unsigned dim) {
+  return cast<ShapedType>(value.getType()).getDimSize(dim);
+}
+
+int64_t AttentionOp::getNumQueryHeads() { return getDim(getQ(), 1); }
+int64_t AttentionOp::getNumKVHeads() { return getDim(getK(), 1); }
+int64_t AttentionOp::getQKHeadDim() { return getDim(getQ(), 3); }
+int64_t AttentionOp::getVHeadDim() { return getDim(getV(), 3); }
+Type AttentionOp::getElementType() {
+  return cast<ShapedType>(getQ().getType()).getElementType();
+}
+
+std::optional<float> AttentionOp::getConstantScale() {
+  if (getScaleValue())
+    return std::nullopt;
+  if (std::optional<APFloat> scale = getScale())
+    return scale->convertToFloat();
+  int64_t dim = getQKHeadDim();
+  // With no head dimension every score is 0, whatever the scale.
+  return dim == 0 ? 1.0f : static_cast<float>(1.0 / std::sqrt((double)dim));
+}
+
+bool AttentionOp::hasBufferSemantics() {
+  return isa<MemRefType>(getO().getType());
+}
+
+void AttentionOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects) {
+  if (!hasBufferSemantics())
+    return;
+  for (OpOperand &operand : getOperation()->getOpOperands()) {
+    if (!isa<MemRefType>(operand.get().getType()))
+      continue;
+    if (isDpsInit(&operand))
+      effects.emplace_back(MemoryEffects::Write::get(), &operand);
+    else
+      effects.emplace_back(MemoryEffects::Read::get(), &operand);
+  }
+}
+
+/// Sizes agree if they are equal or either is dynamic.
+static bool compatible(int64_t a, int64_t b) {
+  return ShapedType::isDynamic(a) || ShapedType::isDynamic(b) || a == b;
+}
+
+static LogicalResult verifySameDim(AttentionOp op, StringRef what, Value a,
+                                   unsigned aDim, StringRef aName, Value b,
+                                   unsigned bDim, StringRef bName) {
+  if (compatible(getDim(a, aDim), getDim(b, bDim)))
+    return success();
+  return op.emitOpError() << what << " differ: " << aName << " has "
+                          << getDim(a, aDim) << ", " << bName << " has "
+                          << getDim(b, bDim);
+}
+
+static LogicalResult verifyShapes(AttentionOp op) {
+  Value q = op.getQ(), k = op.getK(), v = op.getV(), o = op.getO();
+  if (failed(verifySameDim(op, "batch sizes", q, 0, "q", k, 0, "k")) ||
+      failed(verifySameDim(op, "batch sizes", q, 0, "q", v, 0, "v")) ||
+      failed(verifySameDim(op, "batch sizes", q, 0, "q", o, 0, "o")) ||
+      failed(verifySameDim(op, "head counts", k, 1, "k", v, 1, "v")) ||
+      failed(verifySameDim(op, "head counts", q, 1, "q", o, 1, "o")) ||
+      failed(verifySameDim(op, "query lengths", q, 2, "q", o, 2, "o")) ||
+      failed(verifySameDim(op, "key lengths", k, 2, "k", v, 2, "v")) ||
+      failed(verifySameDim(op, "head dimensions", q, 3, "q", k, 3, "k")) ||
+      failed(verifySameDim(op, "head dimensions", v, 3, "v", o, 3, "o")))
+    return failure();
+  for (auto [value, name] :
+       {std::pair(q, "q"), {k, "k"}, {v, "v"}, {o, "o"}}) {
+    if (ShapedType::isDynamic(getDim(value, 1)))
+      return op.emitOpError() << name << " must have a static number of heads";
+    if (ShapedType::isDynamic(getDim(value, 3)))
+      return op.emitOpError() << name << " must have a static head dimension";
+  }
+  int64_t hq = op.getNumQueryHeads(), hkv = op.getNumKVHeads();
+  if (hkv == 0 ? hq != 0 : hq % hkv != 0)
+    return op.emitOpError()
+           << "the number of query heads (" << hq
+           << ") must be a multiple of the number of key/value heads (" << hkv
+           << ")";
+  if (Value lse = op.getLse()) {
+    auto type = cast<ShapedType>(lse.getType());
+    if (type.getRank() != 3 || !type.getElementType().isF32())
+      return op.emitOpError("lse must be a rank-3 f32 value [B, Hq, Nq], not ")
+             << type;
+    for (unsigned dim : {0, 1, 2})
+      if (failed(verifySameDim(op, "sizes", q, dim, "q", lse, dim, "lse")))
+        return failure();
+  }
+  return success();
+}
+
+static LogicalResult verifyElementTypes(AttentionOp op) {
+  Type type = op.getElementType();
+  if (!isa<FloatType>(type))
+    return op.emitOpError("q must have a floating-point element type, not ")
+           << type;
+  for (auto [value, name] : {std::pair(op.getK(), "k"),
+                             {op.getV(), "v"},
+                             {op.getO(), "o"}}) {
+    Type other = cast<ShapedType>(value.getType()).getElementType();
+    if (other != type)
+      return op.emitOpError() << "element types differ: q has " << type << ", "
+                              << name << " has " << other;
+  }
+  return success();
+}
+
+static LogicalResult verifyForm(AttentionOp op) {
+  bool isMemory = op.hasBufferSemantics();
+  for (Value operand : op->getOperands())
+    if (isa<ShapedType>(operand.getType()) &&
+        isa<MemRefType>(operand.getType()) != isMemory)
+      return op.emitOpError("mixes tensors and memrefs");
+  SmallVector<Type> expected;
+  if (!isMemory)
+    for (Value init : op.getDpsInits())
+      expected.push_back(init.getType());
+  if (TypeRange(op.getResultTypes()) != TypeRange(expected))
+    return op.emitOpError("must have the types of its outs as results (none "
+                          "for memrefs), but has (")
+           << op.getResultTypes() << ")";
+  return success();
+}
+
+LogicalResult AttentionOp::verify() {
+  if (failed(verifyForm(*this)) || failed(verifyShapes(*this)) ||
+      failed(verifyElementTypes(*this)))
+    return failure();
+  if (getScaleValue() && getScaleAttr())
+    return emitOpError("has both a scale attribute and a scale operand");
+  if (std::optional<APFloat> scale = getScale(); scale && !scale->isFinite())
+    return emitOpError("scale must be finite");
+  return success();
+}
+
+/// Ops besides arith and math that a mod region may hold.
+static bool isAttnModOp(Operation *op) {
+  return isa<QLenOp, KVLenOp, CaptureLoadOp>(op);
+}
+
+/// Regions see their arguments and the captures, nothing else from outside.
+static LogicalResult verifyNothingFromAbove(AttentionOp op, Region &region,
+                                            StringRef name) {
+  for (Operation &inner : region.front())
+    for (Value operand : inner.getOperands())
+      if (operand.getParentRegion() != &region &&
+          !llvm::is_contained(op.getCaptures(), operand))
+        return inner.emitOpError("uses a value from outside ")
+               << name << "; pass tensors as captures and read them with "
+               << "attn.capture_load, or write constants in the region";
+  return success();
+}
+
+LogicalResult AttentionOp::verifyRegions() {
+  Type f32 = Float32Type::get(getContext());
+  Type i32 = IntegerType::get(getContext(), 32);
+  Type i1 = IntegerType::get(getContext(), 1);
+  if (hasScoreMod() &&
+      (failed(verifyModRegion(getScoreMod(), "score_mod",
+                              {f32, i32, i32, i32, i32}, f32, isAttnModOp)) ||
+       failed(verifyNothingFromAbove(*this, getScoreMod(), "score_mod"))))
+    return failure();
+  if (hasMaskMod() &&
+      (failed(verifyModRegion(getMaskMod(), "mask_mod", {i32, i32, i32, i32},
+                              i1, isAttnModOp)) ||
+       failed(verifyNothingFromAbove(*this, getMaskMod(), "mask_mod"))))
+    return failure();
+  return success();
+}
+
+namespace {
+/// A mask_mod that is always true, or a score_mod that yields its score, says
+/// nothing.
+struct DropTrivialMods : OpRewritePattern<AttentionOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(AttentionOp op,
+                                PatternRewriter &rewriter) const override {
+    bool dropScore = op.hasScoreMod() && yieldsItsScore(op.getScoreMod());
+    bool dropMask = op.hasMaskMod() && yieldsTrue(op.getMaskMod());
+    if (!dropScore && !dropMask)
+      return failure();
+    rewriter.modifyOpInPlace(op, [&] {
+      if (dropScore)
+        op.getScoreMod().getBlocks().clear();
+      if (dropMask)
+        op.getMaskMod().getBlocks().clear();
+    });
+    return success();
+  }
+
+  static bool yieldsItsScore(Region &region) {
+    return region.front().back().getOperand(0) == region.getArgument(0);
+  }
+  static bool yieldsTrue(Region &region) {
+    return matchPattern(region.front().back().getOperand(0), m_One());
+  }
+};
+
+/// A constant scale operand becomes the attribute, and an attribute equal to
+/// the default is dropped.
+struct FoldScale : OpRewritePattern<AttentionOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(AttentionOp op,
+                                PatternRewriter &rewriter) const override {
+    FloatAttr constant;
+    if (!op.getScaleValue() ||
+        !matchPattern(op.getScaleValue(), m_Constant(&constant)) ||
+        !constant.getValue().isFinite())
+      return failure();
+    rewriter.modifyOpInPlace(op, [&] {
+      op.getScaleValueMutable().clear();
+      op.setScaleAttr(constant);
+    });
+    return success();
+  }
+};
+} // namespace
+
+void AttentionOp::getCanonicalizationPatterns(RewritePatternSet &results,
+                                              MLIRContext *context) {
+  results.add<DropTrivialMods, FoldScale>(context);
+}
+
+//===----------------------------------------------------------------------===//
+// Ops of the regions
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyInAttention(Operation *op) {
+  if (op->getParentOfType<AttentionOp>())
+    return success();
+  return op->emitOpError(
+      "is legal only in the score_mod or mask_mod of attn.attention");
+}
+
+LogicalResult QLenOp::verify() { return verifyInAttention(*this); }
+LogicalResult KVLenOp::verify() { return verifyInAttention(*this); }
+
+LogicalResult CaptureLoadOp::verify() {
+  if (failed(verifyInAttention(*this)))
+    return failure();
+  auto type = cast<ShapedType>(getSource().getType());
+  if (static_cast<int64_t>(getIndices().size()) != type.getRank())
+    return emitOpError("has ") << getIndices().size() << " indices for a rank-"
+                               << type.getRank() << " capture";
+  if (getResult().getType() != type.getElementType())
+    return emitOpError("must yield the capture's element type ")
+           << type.getElementType();
+  auto parent = (*this)->getParentOfType<AttentionOp>();
+  if (!llvm::is_contained(parent.getCaptures(), getSource()))
+    return emitOpError("reads a value that is not among the captures of the "
+                       "enclosing attn.attention");
+  for (auto [dim, index] : llvm::enumerate(getIndices())) {
+    APInt value;
+    if (type.isDynamicDim(dim) || !matchPattern(index, m_ConstantInt(&value)))
+      continue;
+    if (value.isNegative() || value.sge(type.getDimSize(dim)))
+      return emitOpError("index ") << value.getSExtValue()
+                                   << " is out of range for dimension " << dim
+                                   << " of " << type;
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// MergeOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult MergeOp::verify() {
+  if (getPartials().empty() ||
+      getPartials().size() != getPartialLses().size())
+    return emitOpError("needs one lse for each partial output, and at least "
+                       "one of them");
+  for (Value partial : getPartials())
+    if (partial.getType() != getO().getType())
+      return emitOpError("partial outputs must have the type of the result");
+  for (Value lse : getPartialLses())
+    if (lse.getType() != getLse().getType())
+      return emitOpError("partial lses must have the type of the result's lse");
+  auto oType = cast<RankedTensorType>(getO().getType());
+  auto lseType = cast<RankedTensorType>(getLse().getType());
+  if (oType.getRank() == 0 || !lseType.getElementType().isF32() ||
+      oType.getShape().drop_back() != lseType.getShape())
+    return emitOpError("lse must be f32 of the output's shape without its "
+                       "last dimension");
+  return success();
+}

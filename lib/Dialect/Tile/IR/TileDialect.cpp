@@ -1,0 +1,50 @@
+//===- TileDialect.cpp - The tile dialect ---------------------------------===//
+
+#include "attn/Dialect/Tile/IR/TileDialect.h"
+#include "attn/Dialect/Tile/IR/TileOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::tile;
+
+#include "attn/Dialect/Tile/IR/TileDialect.cpp.inc"
+#include "attn/Dialect/Tile/IR/TileEnums.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "attn/Dialect/Tile/IR/TileAttributes.cpp.inc"
+
+namespace {
+/// Layouts print as aliases, so that types stay readable.
+struct TileAsmInterface : OpAsmDialectInterface {
+  using OpAsmDialectInterface::OpAsmDialectInterface;
+
+  AliasResult getAlias(Attribute attr, raw_ostream &os) const override {
+    StringRef name = TypeSwitch<Attribute, StringRef>(attr)
+                         .Case([](MmaLayoutAttr) { return "mma"; })
+                         .Case([](OperandLayoutAttr) { return "operand"; })
+                         .Case([](SharedLayoutAttr) { return "shared"; })
+                         .Case([](BlockedLayoutAttr) { return "blocked"; })
+                         .Case([](RowLayoutAttr) { return "row"; })
+                         .Case([](ColLayoutAttr) { return "col"; })
+                         .Default(StringRef());
+    if (name.empty())
+      return AliasResult::NoAlias;
+    os << name;
+    return AliasResult::OverridableAlias;
+  }
+};
+} // namespace
+
+void TileDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "attn/Dialect/Tile/IR/TileAttributes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "attn/Dialect/Tile/IR/TileOps.cpp.inc"
+      >();
+  addInterfaces<TileAsmInterface>();
+}

@@ -1,0 +1,308 @@
+//===- TileOps.cpp - Operations of the tile dialect -----------------------===//
+
+#include "attn/Dialect/Tile/IR/TileOps.h"
+#include "attn/Dialect/ModRegion.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/Interfaces/FunctionImplementation.h"
+
+using namespace mlir;
+using namespace mlir::tile;
+using attn::parseModRegion;
+using attn::printModRegion;
+
+static ParseResult parseSameTypes(OpAsmParser &, ArrayRef<Type> types,
+                                  SmallVectorImpl<Type> &same) {
+  same.assign(types.begin(), types.end());
+  return success();
+}
+
+static void printSameTypes(OpAsmPrinter &, Operation *, TypeRange, TypeRange) {}
+
+#define GET_OP_CLASSES
+#include "attn/Dialect/Tile/IR/TileOps.cpp.inc"
+
+static RankedTensorType getTileType(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+//===----------------------------------------------------------------------===//
+// KernelOp
+//===----------------------------------------------------------------------===//
+
+void KernelOp::build(OpBuilder &builder, OperationState &state, StringRef name,
+                     TypeRange argTypes, int32_t numWarps) {
+  state.addAttribute(getSymNameAttrName(state.name),
+                     builder.getStringAttr(name));
+  state.addAttribute(
+      getFunctionTypeAttrName(state.name),
+      TypeAttr::get(builder.getFunctionType(argTypes, TypeRange())));
+  state.addAttribute(getNumWarpsAttrName(state.name),
+                     builder.getI32IntegerAttr(numWarps));
+  Block &entry = state.addRegion()->emplaceBlock();
+  for (Type type : argTypes)
+    entry.addArgument(type, state.location);
+}
+
+ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
+  auto buildFuncType =
+      [](Builder &builder, ArrayRef<Type> argTypes, ArrayRef<Type> results,
+         function_interface_impl::VariadicFlag,
+         std::string &) { return builder.getFunctionType(argTypes, results); };
+  return function_interface_impl::parseFunctionOp(
+      parser, result, /*allowVariadic=*/false,
+      getFunctionTypeAttrName(result.name), buildFuncType,
+      getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));
+}
+
+void KernelOp::print(OpAsmPrinter &printer) {
+  function_interface_impl::printFunctionOp(
+      printer, *this, /*isVariadic=*/false, getFunctionTypeAttrName(),
+      getArgAttrsAttrName(), getResAttrsAttrName());
+}
+
+static bool isKernelArgType(Type type) {
+  if (auto memref = dyn_cast<MemRefType>(type)) {
+    if (!memref.getElementType().isIntOrFloat())
+      return false;
+    SmallVector<int64_t> strides;
+    int64_t offset;
+    if (failed(memref.getStridesAndOffset(strides, offset)))
+      return false;
+    return strides.empty() || strides.back() == 1;
+  }
+  return type.isInteger(32) || type.isInteger(64) || type.isF32();
+}
+
+LogicalResult KernelOp::verify() {
+  if (getBody().empty())
+    return emitOpError("must have a body");
+  if (!getFunctionType().getResults().empty())
+    return emitOpError("returns nothing; store results to memrefs");
+  for (auto [index, type] : llvm::enumerate(getFunctionType().getInputs()))
+    if (!isKernelArgType(type))
+      return emitOpError("argument ")
+             << index << " has type " << type
+             << "; legal are memrefs with innermost stride 1, i32, i64 and f32";
+  if (getNumWarps() < 1 || getNumWarps() > 32)
+    return emitOpError("num_warps must be in [1, 32], not ") << getNumWarps();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// LaunchOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto kernel = symbols.lookupNearestSymbolFrom<KernelOp>(*this,
+                                                          getKernelAttr());
+  if (!kernel)
+    return emitOpError("launches ")
+           << getKernelAttr() << ", which is not a tile.kernel";
+  if (TypeRange(kernel.getFunctionType().getInputs()) !=
+      TypeRange(getArgs().getTypes())) {
+    InFlightDiagnostic diag = emitOpError("passes (") << getArgs().getTypes();
+    diag << "), but " << getKernelAttr() << " takes ("
+         << kernel.getFunctionType().getInputs() << ")";
+    return diag;
+  }
+  return success();
+}
+
+void LaunchOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects) {
+  for (OpOperand &operand : getArgsMutable()) {
+    if (!isa<MemRefType>(operand.get().getType()))
+      continue;
+    effects.emplace_back(MemoryEffects::Read::get(), &operand);
+    effects.emplace_back(MemoryEffects::Write::get(), &operand);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// LoadOp, StoreOp
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyAccess(Operation *op, RankedTensorType tile,
+                                  MemRefType memref, size_t numIndices) {
+  if (tile.getRank() < 1 || tile.getRank() > 2)
+    return op->emitOpError("tile must have rank 1 or 2, not ") << tile;
+  if (tile.getRank() > memref.getRank())
+    return op->emitOpError("tile ")
+           << tile << " has more dimensions than " << memref;
+  if (static_cast<int64_t>(numIndices) != memref.getRank())
+    return op->emitOpError("needs ") << memref.getRank() << " indices, has "
+                                     << numIndices;
+  if (tile.getElementType() != memref.getElementType())
+    return op->emitOpError("element types differ: ")
+           << tile << " and " << memref;
+  return success();
+}
+
+LogicalResult LoadOp::verify() {
+  return verifyAccess(*this, getTileType(getResult()),
+                      cast<MemRefType>(getSource().getType()),
+                      getIndices().size());
+}
+
+void LoadOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects) {
+  effects.emplace_back(MemoryEffects::Read::get(), &getSourceMutable());
+}
+
+LogicalResult StoreOp::verify() {
+  return verifyAccess(*this, getTileType(getValue()),
+                      cast<MemRefType>(getDest().getType()),
+                      getIndices().size());
+}
+
+void StoreOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects) {
+  effects.emplace_back(MemoryEffects::Write::get(), &getDestMutable());
+}
+
+//===----------------------------------------------------------------------===//
+// Computation
+//===----------------------------------------------------------------------===//
+
+LogicalResult MmaOp::verify() {
+  RankedTensorType a = getTileType(getA()), b = getTileType(getB()),
+                   acc = getTileType(getAcc());
+  unsigned kDim = getTransposeB() ? 1 : 0;
+  if (a.getDimSize(0) != acc.getDimSize(0) ||
+      b.getDimSize(1 - kDim) != acc.getDimSize(1) ||
+      a.getDimSize(1) != b.getDimSize(kDim))
+    return emitOpError("shapes don't match: ")
+           << a << " times " << b << (getTransposeB() ? " (transposed)" : "")
+           << " plus " << acc;
+  if (!acc.getElementType().isF32())
+    return emitOpError("accumulates in f32, not ") << acc.getElementType();
+  Type element = a.getElementType();
+  if (b.getElementType() != element)
+    return emitOpError("operands must have one element type");
+  bool is16Bit = element.isF16() || element.isBF16();
+  if (getPath() == MatmulPath::MMA ? !is16Bit : !element.isF32())
+    return emitOpError("path ")
+           << stringifyMatmulPath(getPath()) << " takes "
+           << (getPath() == MatmulPath::MMA ? "f16 or bf16" : "f32")
+           << " operands, not " << element;
+  return success();
+}
+
+LogicalResult ReduceOp::verify() {
+  RankedTensorType source = getTileType(getSource());
+  RankedTensorType result = getTileType(getResult());
+  if (source.getDimSize(0) != result.getDimSize(0) ||
+      !source.getElementType().isF32() || !result.getElementType().isF32())
+    return emitOpError("reduces an f32 tile [M, N] to [M], not ")
+           << source << " to " << result;
+  return success();
+}
+
+LogicalResult BroadcastOp::verify() {
+  RankedTensorType source = getTileType(getSource());
+  RankedTensorType result = getTileType(getResult());
+  if (getDim() != 0 && getDim() != 1)
+    return emitOpError("dim must be 0 or 1, not ") << getDim();
+  if (source.getElementType() != result.getElementType() ||
+      source.getDimSize(0) != result.getDimSize(getDim()))
+    return emitOpError("can't broadcast ")
+           << source << " along dimension " << getDim() << " of " << result;
+  return success();
+}
+
+LogicalResult IotaOp::verify() {
+  if (!getTileType(getResult()).getElementType().isInteger(32))
+    return emitOpError("yields i32 elements");
+  return success();
+}
+
+LogicalResult ExpDiffOp::verify() {
+  RankedTensorType source = getTileType(getSource());
+  RankedTensorType max = getTileType(getMax());
+  if (!source.getElementType().isF32() || !max.getElementType().isF32() ||
+      source.getRank() < 1 || source.getRank() > 2 ||
+      source.getDimSize(0) != max.getDimSize(0))
+    return emitOpError("takes an f32 tile [M, N] or [M] and its f32 row "
+                       "maxima [M], not ")
+           << source << " and " << max;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Score regions
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyScoreTile(Operation *op, Value source) {
+  if (getTileType(source).getElementType().isF32())
+    return success();
+  return op->emitOpError("scores must be f32, not ")
+         << getTileType(source).getElementType();
+}
+
+LogicalResult ScoreModOp::verifyRegions() {
+  Type f32 = Float32Type::get(getContext());
+  Type i32 = IntegerType::get(getContext(), 32);
+  if (failed(verifyScoreTile(*this, getSource())))
+    return failure();
+  return attn::verifyModRegion(getBody(), "score_mod", {f32, i32, i32}, f32);
+}
+
+LogicalResult MaskOp::verifyRegions() {
+  Type i32 = IntegerType::get(getContext(), 32);
+  if (failed(verifyScoreTile(*this, getSource())))
+    return failure();
+  return attn::verifyModRegion(getBody(), "mask", {i32, i32},
+                               IntegerType::get(getContext(), 1));
+}
+
+LogicalResult OnlineSoftmaxOp::verify() {
+  RankedTensorType scores = getTileType(getScores());
+  RankedTensorType max = getTileType(getMaxIn());
+  if (!scores.getElementType().isF32() || !max.getElementType().isF32() ||
+      scores.getDimSize(0) != max.getDimSize(0))
+    return emitOpError("takes f32 scores [M, N] and f32 [M] statistics, not ")
+           << scores << " and " << max;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// KVLoopOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult KVLoopOp::verify() {
+  if (getStep() <= 0)
+    return emitOpError("step must be positive, not ") << getStep();
+  if (getInits().getTypes() != getResultTypes())
+    return emitOpError("results must have the types of the iter_args");
+  return success();
+}
+
+LogicalResult KVLoopOp::verifyRegions() {
+  SmallVector<Type> previous;
+  auto carried = getInits().getTypes();
+  static constexpr StringLiteral kNames[] = {"qk", "score", "softmax", "pv"};
+  for (auto [region, name] : llvm::zip(getRegions(), kNames)) {
+    SmallVector<Type> expected = {IntegerType::get(getContext(), 32)};
+    llvm::append_range(expected, previous);
+    llvm::append_range(expected, carried);
+    Block &block = region->front();
+    if (TypeRange(block.getArgumentTypes()) != TypeRange(expected)) {
+      InFlightDiagnostic diag = emitOpError("region ") << name;
+      diag << " must take (" << expected << "), but takes ("
+           << block.getArgumentTypes() << ")";
+      return diag;
+    }
+    auto yield = block.empty() ? nullptr : dyn_cast<YieldOp>(block.back());
+    if (!yield)
+      return emitOpError("region ") << name << " must end in tile.yield";
+    previous.assign(yield.getOperandTypes().begin(),
+                    yield.getOperandTypes().end());
+  }
+  if (TypeRange(previous) != TypeRange(carried))
+    return emitOpError("region pv must yield the loop-carried types (")
+           << carried << ")";
+  return success();
+}

@@ -1,0 +1,19 @@
+# -*- Python -*-
+import os
+
+import lit.formats
+from lit.llvm import llvm_config
+
+config.name = "ATTNC"
+config.test_format = lit.formats.ShTest(not llvm_config.use_lit_shell)
+config.suffixes = [".mlir", ".test", ".py"]
+config.excludes = ["Inputs", "CMakeLists.txt", "lit.cfg.py", "lit.site.cfg.py"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.attnc_obj_root, "test")
+config.substitutions.append(("%attnc_src_root", config.attnc_src_root))
+
+llvm_config.with_system_environment(["HOME", "TMP", "TEMP", "CUDA_HOME", "CUDA_PATH"])
+llvm_config.use_default_substitutions()
+tool_dirs = [os.path.join(config.attnc_obj_root, "bin"), config.llvm_tools_dir]
+llvm_config.with_environment("PATH", tool_dirs, append_path=True)
+llvm_config.add_tool_substitutions(["attn-opt"], tool_dirs)
