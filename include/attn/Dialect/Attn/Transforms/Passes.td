@@ -5,4 +5,54 @@
 
 include "mlir/Pass/PassBase.td"
 
+def AttnInsertChecks : Pass<"attn-insert-checks", "::mlir::func::FuncOp"> {
+  let summary = "States what must hold of dynamic sizes as cf.assert";
+  let description = [{
+    For every `attn.attention` whose operands have dynamic sizes that must
+    agree (batch of q, k, v, o; lengths of k and v, of q and o), adds a
+    `cf.assert` with a message. `convert-host-to-plan` turns them into checks
+    that the runtime makes before any launch. Runs on tensors, first in every
+    pipeline.
+
+    Example: for `q: tensor<?x8x?x64xf16>` and `k: tensor<?x8x?x64xf16>`
+
+    ```mlir
+    %q0 = tensor.dim %q, %c0 : tensor<?x8x?x64xf16>
+    %k0 = tensor.dim %k, %c0 : tensor<?x8x?x64xf16>
+    %eq = arith.cmpi eq, %q0, %k0 : index
+    cf.assert %eq, "q and k have different batch sizes"
+    ```
+  }];
+  let dependentDialects = ["::mlir::cf::ControlFlowDialect",
+                           "::mlir::tensor::TensorDialect",
+                           "::mlir::arith::ArithDialect"];
+}
+
+def AttnSelectSchedule : Pass<"attn-select-schedule", "::mlir::func::FuncOp"> {
+  let summary = "Gives every attention operator a schedule for the target";
+  let description = [{
+    Attaches the `#attn.schedule` of the schedule table's row for (target,
+    element type, head dimension, masked). A schedule that the operator already
+    has is kept and checked: one that needs more shared memory than a program
+    of the target may use is an error that itemises the bytes.
+  }];
+  let options = [
+    Option<"target", "target", "std::string", /*default=*/"\"cpu\"",
+           "Target to schedule for: cpu or sm_80">
+  ];
+}
+
+def AttnBufferize : Pass<"attn-bufferize", "::mlir::ModuleOp"> {
+  let summary = "Turns tensor entry functions into destination-passing ones";
+  let description = [{
+    One-Shot Bufferize across function boundaries. Arguments become memrefs
+    whose outer strides are dynamic and whose innermost stride is 1. A result
+    that is written into an argument is dropped; any other becomes a trailing
+    output argument. Arguments that the function writes get the attribute
+    `attn.output`.
+  }];
+  let dependentDialects = ["::mlir::bufferization::BufferizationDialect",
+                           "::mlir::memref::MemRefDialect"];
+}
+
 #endif // ATTN_DIALECT_ATTN_TRANSFORMS_PASSES_TD

@@ -1,0 +1,16 @@
+//===- AttnSupport.h - What the lowerings can do today ----------*- C++ -*-===//
+
+#ifndef ATTN_DIALECT_ATTN_IR_ATTNSUPPORT_H
+#define ATTN_DIALECT_ATTN_IR_ATTNSUPPORT_H
+
+#include "attn/Dialect/Attn/IR/AttnOps.h"
+
+namespace mlir::attn {
+
+/// Emits an error that names the feature, and lists what is supported, if no
+/// lowering can serve `op` yet. The operator's form is legal IR all the same.
+LogicalResult verifySupported(AttentionOp op);
+
+} // namespace mlir::attn
+
+#endif // ATTN_DIALECT_ATTN_IR_ATTNSUPPORT_H

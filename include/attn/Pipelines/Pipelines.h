@@ -1,0 +1,46 @@
+//===- Pipelines.h - From attn.attention to LLVM dialect --------*- C++ -*-===//
+//
+// The pipelines that attn-opt, attn-compile and the JIT share: what the lit
+// tests run is what ships.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_PIPELINES_PIPELINES_H
+#define ATTN_PIPELINES_PIPELINES_H
+
+#include "attn/Target/TargetInfo.h"
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassOptions.h"
+
+namespace mlir::attn {
+
+/// The kernel sequences that one operator can become.
+enum class Variant { Naive, Inplace, Math, Fused };
+
+/// "naive", "inplace", "math", "fused".
+StringRef stringifyVariant(Variant variant);
+std::optional<Variant> symbolizeVariant(StringRef name);
+ArrayRef<Variant> getAllVariants();
+
+struct AttnPipelineOptions : PassPipelineOptions<AttnPipelineOptions> {
+  Option<std::string> target{*this, "target",
+                             llvm::cl::desc("Target: cpu or sm_80"),
+                             llvm::cl::init("cpu")};
+};
+
+/// From a module with one entry function on tensors to LLVM dialect: kernels,
+/// and the module attribute `attn.plan`. `target` must be in the target table.
+void buildAttnPipeline(OpPassManager &pm, Variant variant,
+                       const TargetInfo &target);
+
+/// Registers `attn-naive`, `attn-inplace`, `attn-math` and `attn-fused`, and
+/// every pass of the project.
+void registerAttncPasses();
+
+/// Registers every dialect and external model that the pipelines need.
+void registerAttncDialects(DialectRegistry &registry);
+
+} // namespace mlir::attn
+
+#endif // ATTN_PIPELINES_PIPELINES_H

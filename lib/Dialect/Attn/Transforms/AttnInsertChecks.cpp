@@ -1,0 +1,59 @@
+//===- AttnInsertChecks.cpp - Run-time checks of dynamic sizes ------------===//
+
+#include "attn/Dialect/Attn/Transforms/Passes.h"
+
+namespace mlir::attn {
+#define GEN_PASS_DEF_ATTNINSERTCHECKS
+#include "attn/Dialect/Attn/Transforms/Passes.h.inc"
+} // namespace mlir::attn
+
+using namespace mlir;
+using namespace mlir::attn;
+
+namespace {
+/// Two sizes that the operator needs to be equal.
+struct SizePair {
+  Value a, b;
+  int64_t aDim, bDim;
+  StringRef message;
+};
+
+struct AttnInsertChecksPass
+    : attn::impl::AttnInsertChecksBase<AttnInsertChecksPass> {
+  void runOnOperation() override {
+    getOperation().walk([](AttentionOp op) { insertChecks(op); });
+  }
+
+  static void insertChecks(AttentionOp op) {
+    Value q = op.getQ(), k = op.getK(), v = op.getV(), o = op.getO();
+    SmallVector<SizePair> pairs = {
+        {q, k, 0, 0, "q and k have different batch sizes"},
+        {q, v, 0, 0, "q and v have different batch sizes"},
+        {q, o, 0, 0, "q and o have different batch sizes"},
+        {k, v, 2, 2, "k and v have different lengths"},
+        {q, o, 2, 2, "q and o have different lengths"}};
+    if (Value lse = op.getLse()) {
+      pairs.push_back({q, lse, 0, 0, "q and lse have different batch sizes"});
+      pairs.push_back({q, lse, 2, 2, "q and lse have different lengths"});
+    }
+    OpBuilder builder(op);
+    for (const SizePair &pair : pairs)
+      insertCheck(builder, op.getLoc(), pair);
+  }
+
+  static void insertCheck(OpBuilder &builder, Location loc,
+                          const SizePair &pair) {
+    auto aType = cast<ShapedType>(pair.a.getType());
+    auto bType = cast<ShapedType>(pair.b.getType());
+    // The verifier has compared static sizes.
+    if (!isa<RankedTensorType>(aType) ||
+        (!aType.isDynamicDim(pair.aDim) && !bType.isDynamicDim(pair.bDim)))
+      return;
+    Value a = builder.createOrFold<tensor::DimOp>(loc, pair.a, pair.aDim);
+    Value b = builder.createOrFold<tensor::DimOp>(loc, pair.b, pair.bDim);
+    Value equal = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                        a, b);
+    cf::AssertOp::create(builder, loc, equal, pair.message);
+  }
+};
+} // namespace

@@ -1,0 +1,81 @@
+//===- Pipelines.cpp - From attn.attention to LLVM dialect ----------------===//
+
+#include "attn/Pipelines/Pipelines.h"
+#include "attn/Conversion/Passes.h"
+#include "attn/Dialect/Attn/Transforms/Passes.h"
+#include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace mlir::attn;
+
+static constexpr std::pair<Variant, StringRef> kVariants[] = {
+    {Variant::Naive, "naive"},
+    {Variant::Inplace, "inplace"},
+    {Variant::Math, "math"},
+    {Variant::Fused, "fused"}};
+
+StringRef attn::stringifyVariant(Variant variant) {
+  return llvm::find_if(kVariants,
+                       [&](auto &entry) { return entry.first == variant; })
+      ->second;
+}
+
+std::optional<Variant> attn::symbolizeVariant(StringRef name) {
+  for (auto [variant, variantName] : kVariants)
+    if (name == variantName)
+      return variant;
+  return std::nullopt;
+}
+
+ArrayRef<Variant> attn::getAllVariants() {
+  static constexpr Variant kAll[] = {Variant::Naive, Variant::Inplace,
+                                     Variant::Math, Variant::Fused};
+  return kAll;
+}
+
+void attn::buildAttnPipeline(OpPassManager &pm, Variant variant,
+                             const TargetInfo &target) {
+  pm.addNestedPass<func::FuncOp>(createAttnInsertChecks());
+  pm.addNestedPass<func::FuncOp>(
+      createAttnSelectSchedule({target.name.str()}));
+  pm.addPass(createAttnBufferize());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createConvertHostToPlan());
+}
+
+/// PassPipelineRegistration with a check of the target's name.
+static void registerPipeline(Variant variant, StringRef description) {
+  auto build = [variant](OpPassManager &pm, StringRef text,
+                         function_ref<LogicalResult(const Twine &)> error) {
+    AttnPipelineOptions options;
+    if (failed(options.parseFromString(text)))
+      return failure();
+    const TargetInfo *target = TargetInfo::lookup(options.target);
+    if (!target)
+      return error("unknown target '" + options.target + "'; known are " +
+                   TargetInfo::getAllNames());
+    buildAttnPipeline(pm, variant, *target);
+    return success();
+  };
+  auto printOptions = [](function_ref<void(const mlir::detail::PassOptions &)> fn) {
+    fn(AttnPipelineOptions());
+  };
+  registerPassPipeline(("attn-" + stringifyVariant(variant)).str(),
+                       description, build, printOptions);
+}
+
+void attn::registerAttncPasses() {
+  registerAttnPasses();
+  registerAttncConversionPasses();
+  tile::registerTilePasses();
+  registerPipeline(Variant::Naive,
+                   "Lowers attention to the unfused sequence, with the copy of "
+                   "an out-of-place masked fill");
+  registerPipeline(Variant::Inplace,
+                   "As attn-naive, with the mask applied in place");
+  registerPipeline(Variant::Math,
+                   "Lowers attention to the reference sequence in f32");
+  registerPipeline(Variant::Fused, "Lowers attention to one fused kernel");
+}

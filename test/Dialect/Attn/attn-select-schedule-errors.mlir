@@ -1,0 +1,34 @@
+// RUN: attn-opt --attn-select-schedule=target=sm_80 --split-input-file --verify-diagnostics %s
+
+func.func @too_big(%x: tensor<1x2x?x128xf32>) -> tensor<1x2x?x128xf32> {
+  // expected-error @below {{schedule needs 589824 bytes of shared memory, but a program of sm_80 may use 166912: q tile 65536 + 4 stages * (k tile 65536 + v tile 65536); lower num_stages, block_n or block_m}}
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x?x128xf32>, tensor<1x2x?x128xf32>, tensor<1x2x?x128xf32>)
+      outs(%x : tensor<1x2x?x128xf32>)
+      {schedule = #attn.schedule<block_m = 128, block_n = 128, num_stages = 4, num_warps = 4>}
+      -> tensor<1x2x?x128xf32>
+  return %r : tensor<1x2x?x128xf32>
+}
+
+// -----
+
+func.func @rows(%x: tensor<1x2x?x64xf32>) -> tensor<1x2x?x64xf32> {
+  // expected-error @below {{schedule: block_m = 64 must be a multiple of 16 * num_warps = 128}}
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x?x64xf32>, tensor<1x2x?x64xf32>, tensor<1x2x?x64xf32>)
+      outs(%x : tensor<1x2x?x64xf32>)
+      {schedule = #attn.schedule<block_m = 64, block_n = 64, num_stages = 2, num_warps = 8>}
+      -> tensor<1x2x?x64xf32>
+  return %r : tensor<1x2x?x64xf32>
+}
+
+// -----
+
+func.func @head_dim(%x: tensor<1x2x?x40xf16>) -> tensor<1x2x?x40xf16> {
+  // expected-error @below {{head dimension 40 is not supported yet}}
+  // expected-note @below {{supported: q, k, v of f16, bf16 or f32, head dimension 32, 64, 96 or 128}}
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x?x40xf16>, tensor<1x2x?x40xf16>, tensor<1x2x?x40xf16>)
+      outs(%x : tensor<1x2x?x40xf16>) -> tensor<1x2x?x40xf16>
+  return %r : tensor<1x2x?x40xf16>
+}
