@@ -5,4 +5,63 @@
 
 include "mlir/Pass/PassBase.td"
 
+def TileLowerKVLoop : Pass<"tile-lower-kv-loop", "::mlir::tile::KernelOp"> {
+  let summary = "Lowers tile.kv_loop to one scf.for per range";
+  let description = [{
+    Each `tile.kv_loop` becomes up to three `scf.for` loops over i32 key
+    positions: the partial steps before the full ones, the full steps, and the
+    partial steps after them. The four regions are inlined in order. `tile.mask`
+    ops vanish from the full loop: nothing is hidden there. A range whose bounds
+    are the same value or equal constants gets no loop.
+  }];
+  let dependentDialects = ["::mlir::scf::SCFDialect",
+                           "::mlir::arith::ArithDialect"];
+}
+
+def TileRewriteMasks : Pass<"tile-rewrite-masks", "::mlir::tile::KernelOp"> {
+  let summary = "Inlines mask and score_mod regions as elementwise tile code";
+  let description = [{
+    `tile.mask` becomes a select of the score or -inf in place, `tile.score_mod`
+    elementwise arithmetic on the score tile: no mask exists in memory. What
+    depends only on scalars stays scalar, and what depends on the query index
+    alone (or the key index alone) is computed once a row (column).
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def TileExpandOnlineSoftmax
+    : Pass<"tile-expand-online-softmax", "::mlir::tile::KernelOp"> {
+  let summary = "Expands tile.online_softmax into reductions and exponentials";
+  let description = [{
+    The formula is in the op's description. The maximum propagates NaN, so that
+    a row which sees a NaN score yields NaN, whereas a masked score is -inf and
+    never matters.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
+def TileLowerMath : Pass<"tile-lower-math", "::mlir::tile::KernelOp"> {
+  let summary = "Lowers math to the few functions that every target has";
+  let description = [{
+    Afterwards `math` ops are only `exp2`, `log2`, `sqrt`, `rsqrt`, `absf`,
+    `floor` and `fma`, on f32. These are lowered to them with an error of about
+    1e-6 (relative):
+
+    | op | lowering |
+    |---|---|
+    | `exp` | exp2 of a product carried in two floats |
+    | `expm1`, `tanh`, `erf` | a polynomial near 0, exp2 elsewhere |
+    | `log`, `log10`, `log1p` | a series near the zero, log2 elsewhere |
+    | `ceil`, `trunc` | `floor` |
+    | `absi` | `arith.maxsi` |
+    | `powf`, `fpowi` | with a constant exponent that is an integer in [-16, 16], 0.5 or -0.5, or with base 2 |
+
+    16-bit floats are computed in f32. Everything else is refused: no call of a
+    device or host math library is ever made.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect"];
+}
+
 #endif // ATTN_DIALECT_TILE_TRANSFORMS_PASSES_TD

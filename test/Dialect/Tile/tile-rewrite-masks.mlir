@@ -1,0 +1,71 @@
+// RUN: attn-opt --tile-rewrite-masks %s | FileCheck %s
+
+// The causal limit is computed once a row; only the compare is per element.
+// CHECK-LABEL: tile.kernel @causal(
+// CHECK-SAME: %[[Q0:[a-z0-9]+]]: i32, %[[KV0:[a-z0-9]+]]: i32, %[[SHIFT:[a-z0-9]+]]: i32
+// CHECK: %[[S:.*]] = tile.load
+// CHECK: %[[QI:.*]] = tile.iota : tensor<64xi32>
+// CHECK: %[[QS:.*]] = tensor.splat %[[Q0]] : tensor<64xi32>
+// CHECK: %[[Q:.*]] = arith.addi %[[QS]], %[[QI]] : tensor<64xi32>
+// CHECK: %[[KI:.*]] = tile.iota : tensor<32xi32>
+// CHECK: %[[KS:.*]] = tensor.splat %[[KV0]] : tensor<32xi32>
+// CHECK: %[[K:.*]] = arith.addi %[[KS]], %[[KI]] : tensor<32xi32>
+// CHECK: %[[D:.*]] = tensor.splat %[[SHIFT]] : tensor<64xi32>
+// CHECK: %[[LAST:.*]] = arith.addi %[[Q]], %[[D]] : tensor<64xi32>
+// CHECK: %[[KB:.*]] = tile.broadcast %[[K]] dim 1 : tensor<32xi32> -> tensor<64x32xi32>
+// CHECK: %[[LB:.*]] = tile.broadcast %[[LAST]] dim 0 : tensor<64xi32> -> tensor<64x32xi32>
+// CHECK: %[[C:.*]] = arith.cmpi sle, %[[KB]], %[[LB]] : tensor<64x32xi32>
+// CHECK: %[[INF:.*]] = arith.constant dense<0xFF800000> : tensor<64x32xf32>
+// CHECK: arith.select %[[C]], %[[S]], %[[INF]]
+// CHECK-NOT: tile.mask
+tile.kernel @causal(%q0: i32, %kv0: i32, %shift: i32, %m: memref<?x?xf32, strided<[?, 1]>>) attributes {num_warps = 4 : i32} {
+  %s = tile.load %m[%q0, %kv0] : memref<?x?xf32, strided<[?, 1]>> -> tensor<64x32xf32>
+  %t = tile.mask %s at (%q0, %kv0) (%qi: i32, %ki: i32) {
+    %last = arith.addi %qi, %shift : i32
+    %keep = arith.cmpi sle, %ki, %last : i32
+    tile.yield %keep : i1
+  } : tensor<64x32xf32>
+  tile.store %t, %m[%q0, %kv0] : tensor<64x32xf32>, memref<?x?xf32, strided<[?, 1]>>
+  tile.return
+}
+
+// Scalars stay scalar: the slope is computed once.
+// CHECK-LABEL: tile.kernel @alibi(
+// CHECK-SAME: %[[Q0:[a-z0-9]+]]: i32, %[[KV0:[a-z0-9]+]]: i32, %[[H:[a-z0-9]+]]: f32
+// CHECK: %[[S:.*]] = tile.load
+// CHECK: %[[SLOPE:.*]] = math.exp2 %[[H]] : f32
+// CHECK: %[[DIST:.*]] = arith.subi %{{.*}}, %{{.*}} : tensor<64x32xi32>
+// CHECK: %[[F:.*]] = arith.sitofp %[[DIST]] : tensor<64x32xi32> to tensor<64x32xf32>
+// CHECK: %[[SLOPES:.*]] = tensor.splat %[[SLOPE]] : tensor<64x32xf32>
+// CHECK: %[[BIAS:.*]] = arith.mulf %[[F]], %[[SLOPES]]
+// CHECK: arith.addf %[[S]], %[[BIAS]] : tensor<64x32xf32>
+tile.kernel @alibi(%q0: i32, %kv0: i32, %h: f32, %m: memref<?x?xf32, strided<[?, 1]>>) attributes {num_warps = 4 : i32} {
+  %s = tile.load %m[%q0, %kv0] : memref<?x?xf32, strided<[?, 1]>> -> tensor<64x32xf32>
+  %t = tile.score_mod %s at (%q0, %kv0) (%x: f32, %qi: i32, %ki: i32) {
+    %slope = math.exp2 %h : f32
+    %d = arith.subi %ki, %qi : i32
+    %f = arith.sitofp %d : i32 to f32
+    %bias = arith.mulf %f, %slope : f32
+    %y = arith.addf %x, %bias : f32
+    tile.yield %y : f32
+  } : tensor<64x32xf32>
+  tile.store %t, %m[%q0, %kv0] : tensor<64x32xf32>, memref<?x?xf32, strided<[?, 1]>>
+  tile.return
+}
+
+// A mask that depends on no index is a splat.
+// CHECK-LABEL: tile.kernel @uniform(
+// CHECK-SAME: %[[N:[a-z0-9]+]]: i32
+// CHECK: %[[C:.*]] = arith.cmpi sgt, %[[N]], %{{.*}} : i32
+// CHECK: %[[CS:.*]] = tensor.splat %[[C]] : tensor<64x32xi1>
+// CHECK: arith.select %[[CS]]
+tile.kernel @uniform(%n: i32, %m: memref<?x?xf32, strided<[?, 1]>>) attributes {num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %s = tile.load %m[%c0, %c0] : memref<?x?xf32, strided<[?, 1]>> -> tensor<64x32xf32>
+  %t = tile.mask %s at (%c0, %c0) (%qi: i32, %ki: i32) {
+    %keep = arith.cmpi sgt, %n, %c0 : i32
+    tile.yield %keep : i1
+  } : tensor<64x32xf32>
+  tile.store %t, %m[%c0, %c0] : tensor<64x32xf32>, memref<?x?xf32, strided<[?, 1]>>
+  tile.return
+}
