@@ -18,14 +18,13 @@ void expand(OnlineSoftmaxOp op) {
   Type rowType = op.getMaxIn().getType();
 
   // maximumf, not maxnumf: once a row has seen NaN its statistics stay NaN.
-  Value tileMax = ReduceOp::create(builder, loc, rowType, ReduceKind::Max,
-                                   op.getScores());
+  Value tileMax =
+      ReduceOp::create(builder, loc, rowType, ReduceKind::Max, op.getScores());
   Value max = arith::MaximumFOp::create(builder, loc, op.getMaxIn(), tileMax);
   Value p = ExpDiffOp::create(builder, loc, op.getScores(), max, op.getScale());
   Value alpha =
       ExpDiffOp::create(builder, loc, op.getMaxIn(), max, op.getScale());
-  Value tileSum =
-      ReduceOp::create(builder, loc, rowType, ReduceKind::Add, p);
+  Value tileSum = ReduceOp::create(builder, loc, rowType, ReduceKind::Add, p);
   Value rescaled = arith::MulFOp::create(builder, loc, op.getSumIn(), alpha);
   Value sum = arith::AddFOp::create(builder, loc, rescaled, tileSum);
 

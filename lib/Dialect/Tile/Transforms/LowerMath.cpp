@@ -90,9 +90,8 @@ static Value lowerExp(FloatBuilder &b, Value x) {
 
 /// exp(x) - 1, by its Taylor series where the subtraction would cancel.
 static Value lowerExpM1(FloatBuilder &b, Value x) {
-  Value series = b.polynomial(
-      x, {1.0, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040,
-          1.0 / 40320});
+  Value series = b.polynomial(x, {1.0, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120,
+                                  1.0 / 720, 1.0 / 5040, 1.0 / 40320});
   Value away = b.sub(lowerExp(b, x), b.constant(1.0));
   return b.select(b.less(b.abs(x), b.constant(0.5)), b.mul(x, series), away);
 }
@@ -127,15 +126,13 @@ static Value withSignOf(FloatBuilder &b, Value magnitude, Value x) {
 /// tanh(x) = 1 - 2 / (exp(2x) + 1), by its Taylor series near 0.
 static Value lowerTanh(FloatBuilder &b, Value x) {
   Value square = b.mul(x, x);
-  Value series = b.polynomial(
-      square, {1.0, -1.0 / 3, 2.0 / 15, -17.0 / 315, 62.0 / 2835,
-               -1382.0 / 155925, 21844.0 / 6081075});
+  Value series =
+      b.polynomial(square, {1.0, -1.0 / 3, 2.0 / 15, -17.0 / 315, 62.0 / 2835,
+                            -1382.0 / 155925, 21844.0 / 6081075});
   // From |x| = 10 on tanh rounds to 1.
   Value magnitude = b.clamp(b.abs(x), 10.0);
-  Value power =
-      b.op<math::Exp2Op>(b.mul(magnitude, b.constant(2.0 * kLog2E)));
-  Value quotient =
-      b.div(b.constant(2.0), b.add(power, b.constant(1.0)));
+  Value power = b.op<math::Exp2Op>(b.mul(magnitude, b.constant(2.0 * kLog2E)));
+  Value quotient = b.div(b.constant(2.0), b.add(power, b.constant(1.0)));
   Value away = withSignOf(b, b.sub(b.constant(1.0), quotient), x);
   return b.select(b.less(b.abs(x), b.constant(0.5)), b.mul(x, series), away);
 }
@@ -153,9 +150,8 @@ static Value lowerErf(FloatBuilder &b, Value x) {
 
   Value one = b.constant(1.0);
   Value t = b.div(one, b.fma(b.abs(x), b.constant(0.3275911), one));
-  Value tail = b.mul(
-      t, b.polynomial(t, {0.254829592, -0.284496736, 1.421413741, -1.453152027,
-                          1.061405429}));
+  Value tail = b.mul(t, b.polynomial(t, {0.254829592, -0.284496736, 1.421413741,
+                                         -1.453152027, 1.061405429}));
   Value decay = b.op<math::Exp2Op>(b.mul(square, b.constant(-kLog2E)));
   Value away = withSignOf(b, b.sub(one, b.mul(tail, decay)), x);
   return b.select(b.less(b.abs(x), one), near, away);
@@ -261,15 +257,14 @@ static Operation *widen(OpBuilder &builder, Operation *op) {
   SmallVector<Value> operands;
   for (Value operand : op->getOperands()) {
     bool isFloat = isa<FloatType>(getElementTypeOrSelf(operand));
-    operands.push_back(isFloat ? arith::ExtFOp::create(
-                                     builder, op->getLoc(),
-                                     toF32(operand.getType()), operand)
+    operands.push_back(isFloat ? arith::ExtFOp::create(builder, op->getLoc(),
+                                                       toF32(operand.getType()),
+                                                       operand)
                                : operand);
   }
   Type type = op->getResult(0).getType();
-  Operation *wide =
-      builder.create(op->getLoc(), op->getName().getIdentifier(), operands,
-                     {toF32(type)}, op->getAttrs());
+  Operation *wide = builder.create(op->getLoc(), op->getName().getIdentifier(),
+                                   operands, {toF32(type)}, op->getAttrs());
   Value narrow =
       arith::TruncFOp::create(builder, op->getLoc(), type, wide->getResult(0));
   op->getResult(0).replaceAllUsesWith(narrow);
@@ -286,12 +281,11 @@ static LogicalResult lower(Operation *op) {
   OpBuilder builder(op);
   if (auto abs = dyn_cast<math::AbsIOp>(op)) {
     Value x = abs.getOperand();
-    Value zero = arith::ConstantOp::create(
-        builder, op->getLoc(), builder.getZeroAttr(x.getType()));
+    Value zero = arith::ConstantOp::create(builder, op->getLoc(),
+                                           builder.getZeroAttr(x.getType()));
     Value negated = arith::SubIOp::create(builder, op->getLoc(), zero, x);
-    abs.replaceAllUsesWith(arith::MaxSIOp::create(builder, op->getLoc(), x,
-                                                  negated)
-                               .getResult());
+    abs.replaceAllUsesWith(
+        arith::MaxSIOp::create(builder, op->getLoc(), x, negated).getResult());
     abs.erase();
     return success();
   }

@@ -33,9 +33,7 @@ public:
   RegionInliner(OpBuilder &builder, Location loc, RankedTensorType tileType)
       : builder(builder), loc(loc), tileType(tileType) {}
 
-  void map(Value from, Value to, Extent extent) {
-    lifted[from] = {to, extent};
-  }
+  void map(Value from, Value to, Extent extent) { lifted[from] = {to, extent}; }
 
   /// start + iota along one dimension.
   void mapIndex(Value from, Value start, Extent extent) {
@@ -81,8 +79,7 @@ private:
     Type type = getType(original.getType(), extent);
     if (from == Scalar)
       return tensor::SplatOp::create(builder, loc, type, value);
-    return BroadcastOp::create(builder, loc, type, value,
-                               from == Rows ? 0 : 1);
+    return BroadcastOp::create(builder, loc, type, value, from == Rows ? 0 : 1);
   }
 
   LogicalResult inlineOp(Operation &op) {

@@ -1,0 +1,469 @@
+//===- AttnToTile.cpp - attn.attention to one fused kernel ----------------===//
+
+#include "attn/Conversion/Passes.h"
+#include "attn/Dialect/Attn/IR/AttnSupport.h"
+#include "attn/Dialect/Tile/IR/TileOps.h"
+#include "attn/Target/ScheduleTable.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace mlir::attn {
+#define GEN_PASS_DEF_CONVERTATTNTOTILE
+#include "attn/Conversion/Passes.h.inc"
+} // namespace mlir::attn
+
+using namespace mlir;
+using namespace mlir::attn;
+
+namespace {
+/// How the matrix products of one kernel run, and what its name calls it.
+struct MatmulChoice {
+  tile::MatmulPath path;
+  StringRef name;
+};
+
+MatmulChoice chooseMatmul(Type element, const TargetInfo &target) {
+  bool isF32 = element.isF32();
+  if (!target.isGPU)
+    return {isF32 ? tile::MatmulPath::FMA : tile::MatmulPath::MMA, "cpu"};
+  if (isF32)
+    return {tile::MatmulPath::TF32x3, "s1688_tf32x3"};
+  return {tile::MatmulPath::MMA, "s16816"};
+}
+
+std::string getKernelName(AttentionOp op, MatmulChoice matmul) {
+  std::string name;
+  llvm::raw_string_ostream os(name);
+  os << "fused_attn_" << matmul.name << '_' << op.getElementType() << "_d"
+     << op.getQKHeadDim();
+  return name;
+}
+
+/// The scale, if it can be folded into the exponent of the softmax.
+std::optional<float> getFoldableScale(AttentionOp op) {
+  std::optional<float> scale = op.getConstantScale();
+  if (op.hasScoreMod() || !scale || !(*scale > 0))
+    return std::nullopt;
+  return scale;
+}
+
+/// Builds the body of the fused kernel of one attention op.
+class FusedKernelBuilder {
+public:
+  FusedKernelBuilder(AttentionOp op, MatmulChoice matmul)
+      : op(op), matmul(matmul), builder(op.getLoc(), op.getContext()),
+        blockM(op.getScheduleAttr().getBlockM()),
+        blockN(op.getScheduleAttr().getBlockN()) {}
+
+  /// The operands that the kernel takes, in the order of its arguments.
+  static SmallVector<Value> getKernelOperands(AttentionOp op) {
+    SmallVector<Value> operands = {op.getQ(), op.getK(), op.getV(), op.getO()};
+    if (op.getLse())
+      operands.push_back(op.getLse());
+    if (op.getScaleValue())
+      operands.push_back(op.getScaleValue());
+    return operands;
+  }
+
+  tile::KernelOp build() {
+    SmallVector<Value> operands = getKernelOperands(op);
+    auto kernel = tile::KernelOp::create(
+        builder, getKernelName(op, matmul), ValueRange(operands).getTypes(),
+        static_cast<int32_t>(op.getScheduleAttr().getNumWarps()));
+    args.map(operands, kernel.getBody().getArguments());
+    builder.setInsertionPointToStart(&kernel.getBody().front());
+
+    buildProgram();
+    zero = constant(builder.getI32IntegerAttr(0));
+    minusInf = floatConstant(-std::numeric_limits<float>::infinity());
+    softmaxScale = floatConstant(getFoldableScale(op).value_or(1.0f));
+    q = loadTile(op.getQ(), blockM, head, qStart);
+    tile::KVLoopOp loop = buildKVLoop();
+    buildEpilogue(loop.getResult(0), loop.getResult(1), loop.getResult(2));
+    tile::ReturnOp::create(builder);
+    return kernel;
+  }
+
+private:
+  //===--------------------------------------------------------------------===//
+  // Small values
+  //===--------------------------------------------------------------------===//
+
+  Value arg(Value operand) { return args.lookup(operand); }
+  Value constant(TypedAttr attr) {
+    return arith::ConstantOp::create(builder, attr);
+  }
+  Value floatConstant(float value) {
+    return constant(builder.getF32FloatAttr(value));
+  }
+  Value splat(float value, ArrayRef<int64_t> shape) {
+    auto type = RankedTensorType::get(shape, builder.getF32Type());
+    return constant(DenseElementsAttr::get(type, value));
+  }
+  RankedTensorType rowType() {
+    return RankedTensorType::get(blockM, builder.getF32Type());
+  }
+  /// A row statistic, repeated along the columns of a tile.
+  Value broadcastRows(Value rows, Value tileValue) {
+    return tile::BroadcastOp::create(builder, tileValue.getType(), rows,
+                                     /*dim=*/0);
+  }
+  Value getSize(Value operand, int64_t dim) {
+    Value size = builder.createOrFold<memref::DimOp>(builder.getLoc(),
+                                                     arg(operand), dim);
+    return builder.createOrFold<arith::IndexCastOp>(builder.getLoc(),
+                                                    builder.getI32Type(), size);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Kernel
+  //===--------------------------------------------------------------------===//
+
+  /// program id = (batch * Hq + head) * row tiles + row tile.
+  void buildProgram() {
+    qLen = getSize(op.getQ(), 2);
+    kvLen = getSize(op.getK(), 2);
+    Value roundUp = constant(builder.getI32IntegerAttr(blockM - 1));
+    Value blockSize = constant(builder.getI32IntegerAttr(blockM));
+    Value numTiles = arith::DivUIOp::create(
+        builder, arith::AddIOp::create(builder, qLen, roundUp), blockSize);
+    // An operator without heads launches no program, but must not divide by 0.
+    int64_t numHeads = std::max<int64_t>(op.getNumQueryHeads(), 1);
+    Value heads = constant(builder.getI32IntegerAttr(numHeads));
+
+    Value id = tile::ProgramIdOp::create(builder, builder.getI32Type());
+    Value rowTile = arith::RemUIOp::create(builder, id, numTiles);
+    Value headAndBatch = arith::DivUIOp::create(builder, id, numTiles);
+    head = arith::RemUIOp::create(builder, headAndBatch, heads);
+    batch = arith::DivUIOp::create(builder, headAndBatch, heads);
+    if (op.hasMaskMod()) {
+      Value last = arith::SubIOp::create(
+          builder, numTiles, constant(builder.getI32IntegerAttr(1)));
+      rowTile = arith::SubIOp::create(builder, last, rowTile);
+    }
+    qStart = arith::MulIOp::create(builder, rowTile, blockSize);
+    kvHead = buildKVHead();
+  }
+
+  Value buildKVHead() {
+    int64_t numKVHeads = std::max<int64_t>(op.getNumKVHeads(), 1);
+    int64_t groupSize =
+        std::max<int64_t>(op.getNumQueryHeads() / numKVHeads, 1);
+    if (groupSize == 1)
+      return head;
+    return arith::DivUIOp::create(
+        builder, head, constant(builder.getI32IntegerAttr(groupSize)));
+  }
+
+  Value loadTile(Value operand, int64_t rows, Value tensorHead, Value row) {
+    auto memref = cast<MemRefType>(operand.getType());
+    auto type = RankedTensorType::get({rows, memref.getDimSize(3)},
+                                      memref.getElementType());
+    return tile::LoadOp::create(builder, type, arg(operand),
+                                ValueRange{batch, tensorHead, row, zero});
+  }
+
+  //===--------------------------------------------------------------------===//
+  // KV loop
+  //===--------------------------------------------------------------------===//
+
+  tile::KVLoopOp buildKVLoop() {
+    SmallVector<Value> inits = {
+        splat(0.0f, {blockM, op.getVHeadDim()}),
+        tensor::SplatOp::create(builder, rowType(), minusInf),
+        splat(0.0f, {blockM})};
+    auto loop = tile::KVLoopOp::create(builder, ValueRange(inits).getTypes(),
+                                       zero, zero, zero, kvLen, blockN, inits);
+    TypeRange carried = loop.getResultTypes();
+    SmallVector<Value> qk =
+        buildRegion(loop.getQk(), {}, carried,
+                    [&](ValueRange args) { return buildQK(args[0]); });
+    SmallVector<Value> score = buildRegion(
+        loop.getScore(), ValueRange(qk).getTypes(), carried,
+        [&](ValueRange args) { return buildScore(args[0], args[1]); });
+    SmallVector<Value> softmax = buildRegion(
+        loop.getSoftmax(), ValueRange(score).getTypes(), carried,
+        [&](ValueRange args) { return buildSoftmax(args.drop_front()); });
+    buildRegion(loop.getPv(), ValueRange(softmax).getTypes(), carried,
+                [&](ValueRange args) { return buildPV(args); });
+    return loop;
+  }
+
+  /// Fills a region with arguments (kv, what the last one yielded, carried).
+  SmallVector<Value>
+  buildRegion(Region &region, TypeRange previous, TypeRange carried,
+              function_ref<SmallVector<Value>(ValueRange)> body) {
+    OpBuilder::InsertionGuard guard(builder);
+    SmallVector<Type> types = {builder.getI32Type()};
+    llvm::append_range(types, previous);
+    llvm::append_range(types, carried);
+    Block *block =
+        builder.createBlock(&region, region.end(), types,
+                            SmallVector<Location>(types.size(), op.getLoc()));
+    SmallVector<Value> yielded = body(block->getArguments());
+    tile::YieldOp::create(builder, yielded);
+    return yielded;
+  }
+
+  SmallVector<Value> buildQK(Value kv) {
+    Value k = loadTile(op.getK(), blockN, kvHead, kv);
+    Value init = splat(0.0f, {blockM, blockN});
+    return {tile::MmaOp::create(builder, init.getType(), matmul.path, q, k,
+                                init, /*transpose_b=*/true)};
+  }
+
+  SmallVector<Value> buildScore(Value kv, Value scores) {
+    if (!getFoldableScale(op))
+      scores = arith::MulFOp::create(
+          builder, scores,
+          tensor::SplatOp::create(builder, scores.getType(), getScale()));
+    if (op.hasScoreMod()) {
+      auto mod = tile::ScoreModOp::create(builder, scores.getType(), scores,
+                                          qStart, kv);
+      inlineScoreMod(mod.getBody());
+      scores = mod;
+    }
+    auto mask =
+        tile::MaskOp::create(builder, scores.getType(), scores, qStart, kv);
+    buildMask(mask.getBody());
+    return {mask};
+  }
+
+  Value getScale() {
+    if (Value scale = op.getScaleValue())
+      return arg(scale);
+    return floatConstant(*op.getConstantScale());
+  }
+
+  /// args are (scores, acc, max, sum).
+  SmallVector<Value> buildSoftmax(ValueRange args) {
+    auto softmax = tile::OnlineSoftmaxOp::create(
+        builder, TypeRange{args[0].getType(), rowType(), rowType(), rowType()},
+        args[0], args[2], args[3], softmaxScale);
+    return softmax->getResults();
+  }
+
+  /// args are (kv, p, max, sum, alpha, acc, old max, old sum).
+  SmallVector<Value> buildPV(ValueRange args) {
+    Value kv = args[0], p = args[1], max = args[2], sum = args[3],
+          alpha = args[4], acc = args[5];
+    Value v = loadTile(op.getV(), blockN, kvHead, kv);
+    Value rescaled =
+        arith::MulFOp::create(builder, acc, broadcastRows(alpha, acc));
+    Value next = tile::MmaOp::create(builder, acc.getType(), matmul.path,
+                                     toElementType(p), v, rescaled,
+                                     /*transpose_b=*/false);
+    return {next, max, sum};
+  }
+
+  Value toElementType(Value value) {
+    if (op.getElementType().isF32())
+      return value;
+    auto type = cast<RankedTensorType>(value.getType());
+    return arith::TruncFOp::create(builder, type.clone(op.getElementType()),
+                                   value);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Regions
+  //===--------------------------------------------------------------------===//
+
+  /// Clones the ops of a mod region, with lengths as scalars of the kernel, and
+  /// returns what it yields.
+  Value cloneMod(Region &mod, ValueRange modArgs) {
+    IRMapping mapping;
+    mapping.map(mod.getArguments(), modArgs);
+    for (Operation &inner : mod.front().without_terminator()) {
+      if (isa<QLenOp>(inner))
+        mapping.map(inner.getResult(0), qLen);
+      else if (isa<KVLenOp>(inner))
+        mapping.map(inner.getResult(0), kvLen);
+      else
+        builder.clone(inner, mapping);
+    }
+    return mapping.lookupOrDefault(mod.front().getTerminator()->getOperand(0));
+  }
+
+  void inlineScoreMod(Region &body) {
+    OpBuilder::InsertionGuard guard(builder);
+    Type i32 = builder.getI32Type();
+    SmallVector<Location> locs(3, op.getLoc());
+    Block *block = builder.createBlock(&body, body.end(),
+                                       {builder.getF32Type(), i32, i32}, locs);
+    Value score = cloneMod(op.getScoreMod(),
+                           {block->getArgument(0), batch, head,
+                            block->getArgument(1), block->getArgument(2)});
+    tile::YieldOp::create(builder, score);
+  }
+
+  /// kv_idx < kv_len, and mask_mod.
+  void buildMask(Region &body) {
+    OpBuilder::InsertionGuard guard(builder);
+    Type i32 = builder.getI32Type();
+    SmallVector<Location> locs(2, op.getLoc());
+    Block *block = builder.createBlock(&body, body.end(), {i32, i32}, locs);
+    Value qIdx = block->getArgument(0), kvIdx = block->getArgument(1);
+    Value visible =
+        arith::CmpIOp::create(builder, arith::CmpIPredicate::slt, kvIdx, kvLen);
+    if (op.hasMaskMod()) {
+      Value keep = cloneMod(op.getMaskMod(), {batch, head, qIdx, kvIdx});
+      visible = arith::AndIOp::create(builder, visible, keep);
+    }
+    tile::YieldOp::create(builder, visible);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Epilogue
+  //===--------------------------------------------------------------------===//
+
+  Value isZero(Value value) {
+    Value zeros =
+        constant(cast<TypedAttr>(builder.getZeroAttr(value.getType())));
+    return arith::CmpFOp::create(builder, arith::CmpFPredicate::OEQ, value,
+                                 zeros);
+  }
+
+  void buildEpilogue(Value acc, Value max, Value sum) {
+    Value inverse = arith::DivFOp::create(builder, splat(1.0f, {blockM}), sum);
+    Value scaled =
+        arith::MulFOp::create(builder, acc, broadcastRows(inverse, acc));
+    // The sum is 0 only in a row that sees no key: any other has a term of 1.
+    Value output = arith::SelectOp::create(
+        builder, isZero(broadcastRows(sum, acc)),
+        splat(0.0f, cast<ShapedType>(acc.getType()).getShape()), scaled);
+    tile::StoreOp::create(builder, toElementType(output), arg(op.getO()),
+                          ValueRange{batch, head, qStart, zero});
+    if (op.getLse())
+      buildLse(max, sum);
+  }
+
+  void buildLse(Value max, Value sum) {
+    Value scales = tensor::SplatOp::create(builder, rowType(), softmaxScale);
+    Value lse = arith::AddFOp::create(
+        builder, arith::MulFOp::create(builder, max, scales),
+        math::LogOp::create(builder, sum));
+    Value empty = tensor::SplatOp::create(builder, rowType(), minusInf);
+    lse = arith::SelectOp::create(builder, isZero(sum), empty, lse);
+    tile::StoreOp::create(builder, lse, arg(op.getLse()),
+                          ValueRange{batch, head, qStart});
+  }
+
+  AttentionOp op;
+  MatmulChoice matmul;
+  ImplicitLocOpBuilder builder;
+  int64_t blockM, blockN;
+  IRMapping args;
+  Value qLen, kvLen, batch, head, kvHead, qStart;
+  Value zero, minusInf, softmaxScale, q;
+};
+
+/// Builds the launch of the fused kernel in place of the op.
+class LaunchBuilder {
+public:
+  explicit LaunchBuilder(AttentionOp op) : op(op), builder(op.getLoc(), op) {}
+
+  void build(tile::KernelOp kernel) {
+    Value batches = getSize(op.getQ(), 0);
+    Value qLen = getSize(op.getQ(), 2);
+    Value kvLen = getSize(op.getK(), 2);
+    Value heads = constant(op.getNumQueryHeads());
+    Value tiles = arith::CeilDivSIOp::create(
+        builder, qLen, constant(op.getScheduleAttr().getBlockM()));
+    Value grid = product({tiles, heads, batches});
+    tile::LaunchOp::create(builder, kernel.getSymName(), grid,
+                           FusedKernelBuilder::getKernelOperands(op),
+                           countBytes(batches, qLen, kvLen),
+                           countFlops(batches, qLen, kvLen));
+  }
+
+private:
+  Value constant(int64_t value) {
+    return arith::ConstantIndexOp::create(builder, value);
+  }
+  Value getSize(Value operand, int64_t dim) {
+    return builder.createOrFold<memref::DimOp>(builder.getLoc(), operand, dim);
+  }
+  Value product(ArrayRef<Value> factors) {
+    Value result = factors.front();
+    for (Value factor : factors.drop_front())
+      result = arith::MulIOp::create(builder, result, factor);
+    return result;
+  }
+
+  /// q, k, v, o and lse once each.
+  Value countBytes(Value batches, Value qLen, Value kvLen) {
+    int64_t elementBytes = op.getElementType().getIntOrFloatBitWidth() / 8;
+    int64_t headDims = op.getQKHeadDim() + op.getVHeadDim();
+    int64_t lseBytes = op.getLse() ? sizeof(float) : 0;
+    Value queryBytes =
+        product({qLen, constant(op.getNumQueryHeads() *
+                                (headDims * elementBytes + lseBytes))});
+    Value keyBytes = product(
+        {kvLen, constant(op.getNumKVHeads() * headDims * elementBytes)});
+    return product(
+        {batches, arith::AddIOp::create(builder, queryBytes, keyBytes)});
+  }
+
+  /// Both matrix products, dense.
+  Value countFlops(Value batches, Value qLen, Value kvLen) {
+    int64_t perPair =
+        2 * op.getNumQueryHeads() * (op.getQKHeadDim() + op.getVHeadDim());
+    return product({batches, qLen, kvLen, constant(perPair)});
+  }
+
+  AttentionOp op;
+  ImplicitLocOpBuilder builder;
+};
+
+/// The innermost dimension of every memref must be contiguous.
+LogicalResult verifyInnermostStrides(AttentionOp op) {
+  for (Value operand : FusedKernelBuilder::getKernelOperands(op)) {
+    auto memref = dyn_cast<MemRefType>(operand.getType());
+    if (memref && !memref.isLastDimUnitStride())
+      return op.emitOpError("takes memrefs with innermost stride 1, not ")
+             << memref << "; copy it to a contiguous one first";
+  }
+  return success();
+}
+
+LogicalResult verifyConvertible(AttentionOp op, const TargetInfo &target) {
+  if (!op.hasBufferSemantics())
+    return op.emitOpError("is on tensors; run attn-bufferize first");
+  if (failed(verifySupported(op)) || failed(verifyInnermostStrides(op)))
+    return failure();
+  if (!op.getScheduleAttr())
+    return op.emitOpError("has no schedule; run attn-select-schedule first");
+  return verifySchedule(op, op.getScheduleAttr(), target);
+}
+
+struct ConvertAttnToTilePass
+    : attn::impl::ConvertAttnToTileBase<ConvertAttnToTilePass> {
+  using ConvertAttnToTileBase::ConvertAttnToTileBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    const TargetInfo *info =
+        TargetInfo::lookupOrEmitError(target, module.getLoc());
+    if (!info)
+      return signalPassFailure();
+    SmallVector<AttentionOp> ops;
+    module.walk([&](AttentionOp op) { ops.push_back(op); });
+    SymbolTable symbols(module);
+    for (AttentionOp op : ops) {
+      if (failed(verifyConvertible(op, *info)))
+        return signalPassFailure();
+      convert(op, *info, symbols);
+    }
+  }
+
+  static void convert(AttentionOp op, const TargetInfo &info,
+                      SymbolTable &symbols) {
+    MatmulChoice matmul = chooseMatmul(op.getElementType(), info);
+    tile::KernelOp kernel = FusedKernelBuilder(op, matmul).build();
+    // The table makes the name unique.
+    symbols.insert(kernel);
+    LaunchBuilder(op).build(kernel);
+    op.erase();
+  }
+};
+} // namespace
