@@ -189,8 +189,6 @@ LogicalResult KernelLowering::checkOp(Operation *op) {
 }
 
 LogicalResult KernelLowering::run() {
-  if (!kernel.getBody().hasOneBlock())
-    return kernel.emitOpError("must have one block; use scf for control flow");
   WalkResult checked =
       kernel.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
         for (Value result : op->getResults()) {

@@ -35,15 +35,6 @@ tile.kernel @constant(%x: memref<2xf32>) attributes {num_warps = 4 : i32} {
 
 // -----
 
-// expected-error @below {{must have one block; use scf for control flow}}
-tile.kernel @blocks(%x: memref<64xf32>) attributes {num_warps = 4 : i32} {
-  cf.br ^bb1
-^bb1:
-  tile.return
-}
-
-// -----
-
 tile.kernel @extract(%x: memref<64xf32>) attributes {num_warps = 4 : i32} {
   %zero = arith.constant 0 : i32
   %i = arith.constant 0 : index
