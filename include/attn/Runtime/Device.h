@@ -1,0 +1,124 @@
+//===- Device.h - What runs kernels -----------------------------*- C++ -*-===//
+
+#ifndef ATTN_RUNTIME_DEVICE_H
+#define ATTN_RUNTIME_DEVICE_H
+
+#include "attn/Runtime/Manifest.h"
+#include "attn/Runtime/Occupancy.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/Error.h"
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace attn {
+
+/// An address in a device's memory.
+using DeviceAddress = uint64_t;
+
+/// Where a device finds the kernels of a manifest.
+struct KernelCode {
+  /// GPU: PTX text, or the image of a cubin.
+  std::string image;
+  /// CPU: the address of the function `name`, or null.
+  std::function<void *(llvm::StringRef name)> lookup;
+};
+
+/// A kernel that is loaded and ready to launch. Lives as long as its module.
+class LoadedKernel {
+public:
+  virtual ~LoadedKernel();
+
+  /// Registers, shared memory and occupancy, where the device has such.
+  virtual std::optional<KernelResources> getResources() const {
+    return std::nullopt;
+  }
+};
+
+class LoadedModule {
+public:
+  virtual ~LoadedModule();
+
+  virtual llvm::Expected<std::unique_ptr<LoadedKernel>>
+  getKernel(const Kernel &kernel) = 0;
+};
+
+/// A point in the device's stream of work.
+class Event {
+public:
+  virtual ~Event();
+};
+
+/// Runs kernels, one after the other in the order of the calls. Not safe to
+/// call from several threads at once.
+class Device {
+public:
+  virtual ~Device();
+
+  /// "NVIDIA H200", or the name of the CPU.
+  virtual std::string getName() const = 0;
+  virtual bool isGPU() const = 0;
+  /// Bytes of the last-level cache.
+  virtual int64_t getCacheBytes() const = 0;
+  /// Whether code for `target` runs here; else an error that says why not.
+  virtual llvm::Error checkTarget(llvm::StringRef target) const = 0;
+
+  virtual llvm::Expected<std::unique_ptr<LoadedModule>>
+  load(const KernelCode &code) = 0;
+
+  /// Memory aligned to 256 bytes.
+  virtual llvm::Expected<DeviceAddress> allocate(int64_t bytes) = 0;
+  virtual void free(DeviceAddress address) = 0;
+
+  /// From and to host memory; these wait for the work that is under way.
+  virtual llvm::Error upload(DeviceAddress dst, const void *src,
+                             int64_t bytes) = 0;
+  virtual llvm::Error download(void *dst, DeviceAddress src, int64_t bytes) = 0;
+
+  // The rest is enqueued and may not be complete on return.
+
+  virtual llvm::Error copy(DeviceAddress dst, DeviceAddress src,
+                           int64_t bytes) = 0;
+  virtual llvm::Error memset(DeviceAddress dst, uint8_t value,
+                             int64_t bytes) = 0;
+  /// `params[i]` points to the value of the i-th parameter.
+  virtual llvm::Error launch(LoadedKernel &kernel, int64_t grid,
+                             llvm::MutableArrayRef<void *> params) = 0;
+
+  virtual llvm::Expected<std::unique_ptr<Event>> createEvent() = 0;
+  virtual llvm::Error record(Event &event) = 0;
+  /// Waits for all work; reports what went wrong in it.
+  virtual llvm::Error synchronize() = 0;
+  /// Between two recorded and completed events.
+  virtual llvm::Expected<double> getElapsedMicroseconds(Event &start,
+                                                        Event &end) = 0;
+};
+
+/// Frees its memory when it goes.
+class DeviceMemory {
+public:
+  DeviceMemory() = default;
+  DeviceMemory(DeviceMemory &&other);
+  DeviceMemory &operator=(DeviceMemory &&other);
+  ~DeviceMemory();
+
+  static llvm::Expected<DeviceMemory> allocate(Device &device, int64_t bytes);
+
+  DeviceAddress getAddress() const { return address; }
+
+private:
+  Device *device = nullptr;
+  DeviceAddress address = 0;
+};
+
+/// All cores of this machine.
+std::unique_ptr<Device> createCpuDevice();
+
+/// The `ordinal`-th GPU that the CUDA driver shows. The error says what is
+/// missing: no driver, a driver that is too old, or no GPU.
+llvm::Expected<std::unique_ptr<Device>> createCudaDevice(int ordinal = 0);
+
+} // namespace attn
+
+#endif // ATTN_RUNTIME_DEVICE_H

@@ -1,0 +1,157 @@
+//===- Executable.h - A manifest and its code, ready to run -----*- C++ -*-===//
+
+#ifndef ATTN_RUNTIME_EXECUTABLE_H
+#define ATTN_RUNTIME_EXECUTABLE_H
+
+#include "attn/Runtime/Device.h"
+#include "attn/Runtime/Manifest.h"
+#include "attn/Runtime/Tensor.h"
+
+namespace attn {
+
+class Invocation;
+
+/// A loaded entry point. The device must outlive it.
+class Executable {
+public:
+  static llvm::Expected<std::unique_ptr<Executable>>
+  create(Manifest manifest, const KernelCode &code, Device &device);
+
+  /// Binds one tensor an argument of the manifest, in order; scalars are rank-0
+  /// tensors. Refuses what the manifest or its checks don't allow, then gets
+  /// device memory and uploads the inputs. The result must not outlive this.
+  llvm::Expected<std::unique_ptr<Invocation>>
+  bind(llvm::ArrayRef<Tensor> arguments) const;
+
+  /// One forward: binds, runs, and downloads the outputs into their tensors.
+  llvm::Error run(llvm::ArrayRef<Tensor> arguments) const;
+
+  const Manifest &getManifest() const { return manifest; }
+  Device &getDevice() const { return device; }
+
+  /// The kernel of Manifest::kernels[index].
+  LoadedKernel &getKernel(unsigned index) const { return *kernels[index]; }
+
+private:
+  Executable(Manifest manifest, Device &device)
+      : manifest(std::move(manifest)), device(device) {}
+
+  Manifest manifest;
+  Device &device;
+  std::unique_ptr<LoadedModule> module;
+  std::vector<std::unique_ptr<LoadedKernel>> kernels;
+};
+
+/// A step of the plan that takes time, with its sizes known.
+struct TimedStep {
+  Step::Kind kind;
+  /// The kernel's name, "copy SRC -> DST" or "memset BUFFER".
+  std::string name;
+  /// Launch: index in Manifest::kernels.
+  unsigned kernel = 0;
+  int64_t grid = 0;
+  /// Read and written. A copy counts its size twice.
+  int64_t bytes = 0;
+  int64_t flops = 0;
+};
+
+struct ProfileOptions {
+  int64_t repeat = 20;
+  int64_t warmup = 3;
+  /// Each forward takes other copies of the arguments, together more than twice
+  /// the last-level cache, so that nothing is found there by chance.
+  bool rotateArguments = true;
+};
+
+/// Microseconds, one sample a repetition.
+struct Profile {
+  /// Parallel to Invocation::getSteps().
+  std::vector<std::vector<double>> stepSamples;
+  /// Of whole forwards, in which no step is timed by itself.
+  std::vector<double> totalSamples;
+  /// Whether forwards may have found their inputs in the cache.
+  bool isWarm;
+};
+
+/// A plan with all its sizes known and its memory in place: running it again
+/// costs only the launches.
+class Invocation {
+public:
+  /// Runs one forward and waits for it.
+  llvm::Error run();
+
+  /// Fills the outputs with 0xFF bytes (NaN in every float format), so that
+  /// what no kernel writes is seen.
+  llvm::Error poisonOutputs();
+
+  /// Copies the outputs into the tensors that were bound.
+  llvm::Error downloadOutputs();
+
+  llvm::Expected<Profile> profile(const ProfileOptions &options);
+
+  /// The steps that take time, in order; launches of an empty grid don't.
+  llvm::ArrayRef<TimedStep> getSteps() const { return steps; }
+  int64_t getMinBytes() const { return minBytes; }
+  int64_t getMaxIntermediateBytes() const { return maxIntermediateBytes; }
+
+  /// Names of the tensors whose base is not aligned to 16 bytes in memory, so
+  /// that kernels can't use their widest loads.
+  std::vector<std::string> getMisalignedArguments() const;
+
+private:
+  friend class Executable;
+  friend class InvocationBuilder;
+
+  /// One copy of all tensor arguments on the device.
+  struct ArgumentSet {
+    DeviceMemory memory;
+    /// By argument; 0 for scalars.
+    std::vector<DeviceAddress> addresses;
+    /// By step; the values of a launch's parameters.
+    std::vector<std::vector<uint64_t>> parameters;
+  };
+
+  /// An address that depends on the argument set.
+  struct BufferRef {
+    std::optional<unsigned> argument;
+    int64_t offset = 0;
+  };
+
+  /// What `steps` does not need to show. Pointer parameters are in
+  /// `parameterBuffers`, the others' values in `parameterValues`.
+  struct StepTarget {
+    BufferRef destination;
+    BufferRef source;
+    int64_t size = 0;
+    uint8_t fill = 0;
+    std::vector<std::optional<BufferRef>> parameterBuffers;
+    std::vector<uint64_t> parameterValues;
+  };
+
+  Invocation(const Executable &executable, llvm::ArrayRef<Tensor> arguments)
+      : executable(executable), arguments(arguments.begin(), arguments.end()) {}
+
+  DeviceAddress resolve(const BufferRef &buffer, const ArgumentSet &set) const;
+  llvm::Error addArgumentSet();
+  llvm::Error enqueueStep(size_t index, ArgumentSet &set);
+  llvm::Error enqueueForward(ArgumentSet &set);
+  llvm::Error prepareArgumentSets(const ProfileOptions &options);
+  int64_t getArgumentSetBytes() const;
+  llvm::Error profileSteps(const ProfileOptions &options, Profile &profile);
+  llvm::Error profileForwards(const ProfileOptions &options, Profile &profile);
+
+  const Executable &executable;
+  std::vector<Tensor> arguments;
+  std::vector<TimedStep> steps;
+  /// Parallel to `steps`.
+  std::vector<StepTarget> targets;
+  int64_t minBytes = 0;
+  int64_t maxIntermediateBytes = 0;
+  /// All allocations of the plan.
+  DeviceMemory arena;
+  std::vector<ArgumentSet> argumentSets;
+};
+
+} // namespace attn
+
+#endif // ATTN_RUNTIME_EXECUTABLE_H

@@ -1,0 +1,159 @@
+//===- Manifest.h - What a compiled entry point is and how to run it ------===//
+//
+// The manifest is the compiler's JSON description of one compiled entry point:
+// its arguments, its kernels, and a straight-line plan of allocations, launches
+// and copies over integer expressions of the arguments' dimensions. The schema
+// is docs/Manifest.md.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_RUNTIME_MANIFEST_H
+#define ATTN_RUNTIME_MANIFEST_H
+
+#include "attn/Runtime/DType.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/Error.h"
+#include <array>
+#include <string>
+#include <vector>
+
+namespace attn {
+
+/// A dimension or a stride of a tensor argument: "q.dim2", "q.stride1".
+struct Symbol {
+  enum class Kind { Dim, Stride };
+  unsigned argument;
+  Kind kind;
+  unsigned dim;
+};
+
+/// An integer expression over symbols, in 64-bit arithmetic where overflow and
+/// division by zero are errors.
+class Expr {
+public:
+  enum class Op {
+    Constant,
+    Symbol,
+    Add,
+    Mul,
+    Sub,
+    FloorDiv,
+    CeilDiv,
+    Mod,
+    Min,
+    Max,
+    Eq,
+    Le,
+    Lt,
+    And
+  };
+
+  static Expr constant(int64_t value);
+  static Expr symbol(Symbol symbol);
+  /// `operands` as many as `op` takes.
+  static Expr apply(Op op, std::vector<Expr> operands);
+
+  using SymbolValues = llvm::function_ref<int64_t(const Symbol &)>;
+  llvm::Expected<int64_t> evaluate(SymbolValues symbols) const;
+
+private:
+  Op op = Op::Constant;
+  int64_t value = 0;
+  Symbol symbolRef = {0, Symbol::Kind::Dim, 0};
+  std::vector<Expr> operands;
+};
+
+/// Size of a dimension that is known only when the program runs (JSON null).
+constexpr int64_t kDynamicSize = -1;
+
+struct Argument {
+  std::string name;
+  bool isTensor;
+  bool isOutput;
+  DType dtype;
+  /// Of a tensor: sizes, or kDynamicSize.
+  llvm::SmallVector<int64_t, 4> shape;
+};
+
+/// A launch is refused with `message` where `condition` is zero.
+struct Check {
+  Expr condition;
+  std::string message;
+};
+
+struct Kernel {
+  std::string name;
+  std::array<int64_t, 3> block;
+  std::array<int64_t, 3> cluster;
+  int64_t dynamicSharedBytes;
+  int64_t staticSharedBytes;
+  std::string schedule;
+
+  int64_t getThreadsPerBlock() const { return block[0] * block[1] * block[2]; }
+};
+
+/// Memory that a step names: a tensor argument, or an allocation of the plan.
+struct Buffer {
+  std::string name;
+  /// Index in Manifest::arguments, if it is an argument.
+  std::optional<unsigned> argument;
+};
+
+/// A kernel parameter: the address of a buffer plus an offset in bytes, an
+/// integer, or a scalar argument.
+struct KernelArgument {
+  enum class Kind { Pointer, I32, I64, Scalar };
+  Kind kind;
+  /// Pointer: index in Manifest::buffers.
+  unsigned buffer = 0;
+  /// Scalar: index in Manifest::arguments.
+  unsigned argument = 0;
+  /// Pointer: the offset; I32, I64: the value.
+  Expr value;
+};
+
+struct Step {
+  enum class Kind { Alloc, Launch, Copy, Memset, Free };
+  Kind kind;
+  /// Alloc, Memset, Free: the buffer; Copy: the destination. Index in
+  /// Manifest::buffers, as is `source`.
+  unsigned buffer = 0;
+  unsigned source = 0;
+  /// Launch: bytes that the kernel moves; else the size.
+  Expr bytes;
+  /// Memset: the byte's value.
+  uint8_t fill = 0;
+  /// Launch only.
+  unsigned kernel = 0;
+  Expr grid;
+  Expr flops;
+  std::vector<KernelArgument> arguments;
+};
+
+struct Manifest {
+  static constexpr int64_t kVersion = 1;
+
+  std::string attncVersion;
+  std::string llvmVersion;
+  std::string entry;
+  std::string variant;
+  /// "cpu" or "sm_80".
+  std::string target;
+  std::vector<Argument> arguments;
+  std::vector<Check> checks;
+  std::vector<Kernel> kernels;
+  std::vector<Buffer> buffers;
+  std::vector<Step> plan;
+  /// The fewest bytes that the operator can move: its inputs and outputs once.
+  Expr minBytes;
+  Expr maxIntermediateBytes;
+
+  /// Parses and validates. Errors start with the JSON path of the problem, such
+  /// as `plan[2].args[0].buffer`.
+  static llvm::Expected<Manifest> parse(llvm::StringRef json);
+};
+
+} // namespace attn
+
+#endif // ATTN_RUNTIME_MANIFEST_H

@@ -1,0 +1,37 @@
+//===- Device.cpp - What runs kernels -------------------------------------===//
+
+#include "attn/Runtime/Device.h"
+#include <utility>
+
+using namespace attn;
+
+LoadedKernel::~LoadedKernel() = default;
+LoadedModule::~LoadedModule() = default;
+Event::~Event() = default;
+Device::~Device() = default;
+
+DeviceMemory::DeviceMemory(DeviceMemory &&other)
+    : device(std::exchange(other.device, nullptr)),
+      address(std::exchange(other.address, 0)) {}
+
+DeviceMemory &DeviceMemory::operator=(DeviceMemory &&other) {
+  std::swap(device, other.device);
+  std::swap(address, other.address);
+  return *this;
+}
+
+DeviceMemory::~DeviceMemory() {
+  if (device)
+    device->free(address);
+}
+
+llvm::Expected<DeviceMemory> DeviceMemory::allocate(Device &device,
+                                                    int64_t bytes) {
+  llvm::Expected<DeviceAddress> address = device.allocate(bytes);
+  if (!address)
+    return address.takeError();
+  DeviceMemory memory;
+  memory.device = &device;
+  memory.address = *address;
+  return memory;
+}

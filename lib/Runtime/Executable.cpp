@@ -1,0 +1,329 @@
+//===- Executable.cpp - A manifest and its code, ready to run -------------===//
+
+#include "attn/Runtime/Executable.h"
+#include "InvocationBuilder.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+#include <cstring>
+
+using namespace attn;
+
+/// As cuMemAlloc gives; keeps an argument's alignment in the host's memory
+/// visible on the device (see getPlacementOffset).
+static constexpr int64_t kArgumentAlignment = 256;
+
+/// 128-bit loads, cp.async and TMA want this.
+static constexpr int64_t kWideLoadAlignment = 16;
+
+/// Memory that must pass between two uses of the same data for the cache not to
+/// help.
+static constexpr int64_t kCacheFactor = 2;
+
+static constexpr uint8_t kPoison = 0xFF;
+
+//===----------------------------------------------------------------------===//
+// Executable
+//===----------------------------------------------------------------------===//
+
+llvm::Expected<std::unique_ptr<Executable>>
+Executable::create(Manifest manifest, const KernelCode &code, Device &device) {
+  if (llvm::Error error = device.checkTarget(manifest.target))
+    return std::move(error);
+  std::unique_ptr<Executable> executable(
+      new Executable(std::move(manifest), device));
+  llvm::Expected<std::unique_ptr<LoadedModule>> module = device.load(code);
+  if (!module)
+    return module.takeError();
+  executable->module = std::move(*module);
+  for (const Kernel &kernel : executable->manifest.kernels) {
+    auto loaded = executable->module->getKernel(kernel);
+    if (!loaded)
+      return loaded.takeError();
+    executable->kernels.push_back(std::move(*loaded));
+  }
+  return executable;
+}
+
+llvm::Expected<std::unique_ptr<Invocation>>
+Executable::bind(llvm::ArrayRef<Tensor> arguments) const {
+  std::unique_ptr<Invocation> invocation(new Invocation(*this, arguments));
+  InvocationBuilder builder(*this, *invocation);
+  if (llvm::Error error = builder.build())
+    return std::move(error);
+  auto arena = DeviceMemory::allocate(device, builder.getArenaBytes());
+  if (!arena)
+    return arena.takeError();
+  invocation->arena = std::move(*arena);
+  if (llvm::Error error = invocation->addArgumentSet())
+    return std::move(error);
+  return invocation;
+}
+
+llvm::Error Executable::run(llvm::ArrayRef<Tensor> arguments) const {
+  auto invocation = bind(arguments);
+  if (!invocation)
+    return invocation.takeError();
+  if (llvm::Error error = (*invocation)->run())
+    return error;
+  return (*invocation)->downloadOutputs();
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+/// Where in its 256-byte line an argument starts on the device: as misaligned
+/// as it is in the caller's memory, so that what runs is what was given.
+static int64_t getPlacementOffset(const Tensor &tensor) {
+  const auto address = reinterpret_cast<uintptr_t>(tensor.getData());
+  return address % kWideLoadAlignment;
+}
+
+static int64_t getPlacedBytes(const Tensor &tensor) {
+  return llvm::alignTo(getPlacementOffset(tensor) + tensor.getFootprintBytes(),
+                       kArgumentAlignment);
+}
+
+int64_t Invocation::getArgumentSetBytes() const {
+  int64_t bytes = 0;
+  for (auto [argument, tensor] :
+       llvm::zip_equal(executable.getManifest().arguments, arguments))
+    if (argument.isTensor)
+      bytes += getPlacedBytes(tensor);
+  return bytes;
+}
+
+llvm::Error Invocation::addArgumentSet() {
+  Device &device = executable.getDevice();
+  ArgumentSet set;
+  auto memory = DeviceMemory::allocate(device, getArgumentSetBytes());
+  if (!memory)
+    return memory.takeError();
+  set.memory = std::move(*memory);
+
+  DeviceAddress next = set.memory.getAddress();
+  for (auto [argument, tensor] :
+       llvm::zip_equal(executable.getManifest().arguments, arguments)) {
+    if (!argument.isTensor) {
+      set.addresses.push_back(0);
+      continue;
+    }
+    const DeviceAddress address = next + getPlacementOffset(tensor);
+    next += getPlacedBytes(tensor);
+    set.addresses.push_back(address);
+    // Outputs are uploaded as well: with strides, they may have gaps that the
+    // download must give back as they were.
+    if (llvm::Error error = device.upload(address, tensor.getData(),
+                                          tensor.getFootprintBytes()))
+      return error;
+  }
+
+  for (const StepTarget &target : targets) {
+    std::vector<uint64_t> &values = set.parameters.emplace_back();
+    for (auto [buffer, value] :
+         llvm::zip_equal(target.parameterBuffers, target.parameterValues))
+      values.push_back(buffer ? resolve(*buffer, set) : value);
+  }
+  argumentSets.push_back(std::move(set));
+  return llvm::Error::success();
+}
+
+DeviceAddress Invocation::resolve(const BufferRef &buffer,
+                                  const ArgumentSet &set) const {
+  const DeviceAddress base =
+      buffer.argument ? set.addresses[*buffer.argument] : arena.getAddress();
+  return base + buffer.offset;
+}
+
+std::vector<std::string> Invocation::getMisalignedArguments() const {
+  std::vector<std::string> names;
+  for (auto [argument, tensor] :
+       llvm::zip_equal(executable.getManifest().arguments, arguments))
+    if (argument.isTensor && getPlacementOffset(tensor) != 0)
+      names.push_back(argument.name);
+  return names;
+}
+
+llvm::Error Invocation::poisonOutputs() {
+  for (auto [argument, tensor, address] :
+       llvm::zip_equal(executable.getManifest().arguments, arguments,
+                       argumentSets.front().addresses))
+    if (argument.isOutput && tensor.getFootprintBytes() > 0)
+      if (llvm::Error error = executable.getDevice().memset(
+              address, kPoison, tensor.getFootprintBytes()))
+        return error;
+  return llvm::Error::success();
+}
+
+/// Copies the elements of `tensor`, and only those, out of `bytes`, which holds
+/// its whole footprint.
+static void scatter(llvm::ArrayRef<char> bytes, const Tensor &tensor) {
+  const char *base = static_cast<const char *>(tensor.getData());
+  const int64_t size = getByteSize(tensor.getDType());
+  tensor.forEachElement([&](void *element) {
+    const int64_t offset = static_cast<const char *>(element) - base;
+    std::memcpy(element, bytes.data() + offset, size);
+  });
+}
+
+llvm::Error Invocation::downloadOutputs() {
+  Device &device = executable.getDevice();
+  for (auto [argument, tensor, address] :
+       llvm::zip_equal(executable.getManifest().arguments, arguments,
+                       argumentSets.front().addresses)) {
+    if (!argument.isOutput)
+      continue;
+    const int64_t bytes = tensor.getFootprintBytes();
+    if (tensor.isRowMajor()) {
+      if (llvm::Error error = device.download(tensor.getData(), address, bytes))
+        return error;
+      continue;
+    }
+    std::vector<char> staging(bytes);
+    if (llvm::Error error = device.download(staging.data(), address, bytes))
+      return error;
+    scatter(staging, tensor);
+  }
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Execution
+//===----------------------------------------------------------------------===//
+
+llvm::Error Invocation::enqueueStep(size_t index, ArgumentSet &set) {
+  Device &device = executable.getDevice();
+  const TimedStep &step = steps[index];
+  const StepTarget &target = targets[index];
+  if (step.kind == Step::Kind::Copy)
+    return device.copy(resolve(target.destination, set),
+                       resolve(target.source, set), target.size);
+  if (step.kind == Step::Kind::Memset)
+    return device.memset(resolve(target.destination, set), target.fill,
+                         target.size);
+  llvm::SmallVector<void *, 32> params;
+  for (uint64_t &value : set.parameters[index])
+    params.push_back(&value);
+  return device.launch(executable.getKernel(step.kernel), step.grid, params);
+}
+
+llvm::Error Invocation::enqueueForward(ArgumentSet &set) {
+  for (size_t i = 0; i < steps.size(); ++i)
+    if (llvm::Error error = enqueueStep(i, set))
+      return error;
+  return llvm::Error::success();
+}
+
+llvm::Error Invocation::run() {
+  if (llvm::Error error = enqueueForward(argumentSets.front()))
+    return error;
+  return executable.getDevice().synchronize();
+}
+
+//===----------------------------------------------------------------------===//
+// Profile
+//===----------------------------------------------------------------------===//
+
+llvm::Error Invocation::prepareArgumentSets(const ProfileOptions &options) {
+  if (!options.rotateArguments)
+    return llvm::Error::success();
+  const int64_t setBytes = std::max<int64_t>(getArgumentSetBytes(), 1);
+  const int64_t cacheBytes =
+      kCacheFactor * executable.getDevice().getCacheBytes();
+  // One more than covers the cache: the set in use doesn't count.
+  const int64_t wanted =
+      std::min<int64_t>(llvm::divideCeil(cacheBytes, setBytes) + 1,
+                        options.repeat + options.warmup);
+  while (int64_t(argumentSets.size()) < wanted)
+    if (llvm::Error error = addArgumentSet())
+      return error;
+  return llvm::Error::success();
+}
+
+/// Turns consecutive events into microseconds between them.
+static llvm::Error readSamples(Device &device,
+                               llvm::ArrayRef<std::unique_ptr<Event>> events,
+                               llvm::MutableArrayRef<double> samples) {
+  for (size_t i = 0; i + 1 < events.size(); ++i) {
+    llvm::Expected<double> elapsed =
+        device.getElapsedMicroseconds(*events[i], *events[i + 1]);
+    if (!elapsed)
+      return elapsed.takeError();
+    samples[i] = *elapsed;
+  }
+  return llvm::Error::success();
+}
+
+static llvm::Error recordNew(Device &device,
+                             std::vector<std::unique_ptr<Event>> &events) {
+  llvm::Expected<std::unique_ptr<Event>> event = device.createEvent();
+  if (!event)
+    return event.takeError();
+  events.push_back(std::move(*event));
+  return device.record(*events.back());
+}
+
+llvm::Error Invocation::profileSteps(const ProfileOptions &options,
+                                     Profile &profile) {
+  Device &device = executable.getDevice();
+  // Everything is enqueued before anything is waited for: a GPU that is always
+  // behind hides what a launch costs on the host.
+  std::vector<std::vector<std::unique_ptr<Event>>> events(options.repeat);
+  for (auto [repetition, row] : llvm::enumerate(events)) {
+    ArgumentSet &set = argumentSets[repetition % argumentSets.size()];
+    if (llvm::Error error = recordNew(device, row))
+      return error;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      if (llvm::Error error = enqueueStep(i, set))
+        return error;
+      if (llvm::Error error = recordNew(device, row))
+        return error;
+    }
+  }
+  if (llvm::Error error = device.synchronize())
+    return error;
+  profile.stepSamples.assign(steps.size(), std::vector<double>(options.repeat));
+  std::vector<double> samples(steps.size());
+  for (auto [repetition, row] : llvm::enumerate(events)) {
+    if (llvm::Error error = readSamples(device, row, samples))
+      return error;
+    for (auto [step, sample] : llvm::zip_equal(profile.stepSamples, samples))
+      step[repetition] = sample;
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error Invocation::profileForwards(const ProfileOptions &options,
+                                        Profile &profile) {
+  Device &device = executable.getDevice();
+  std::vector<std::unique_ptr<Event>> events;
+  if (llvm::Error error = recordNew(device, events))
+    return error;
+  for (int64_t i = 0; i < options.repeat; ++i) {
+    if (llvm::Error error =
+            enqueueForward(argumentSets[i % argumentSets.size()]))
+      return error;
+    if (llvm::Error error = recordNew(device, events))
+      return error;
+  }
+  if (llvm::Error error = device.synchronize())
+    return error;
+  profile.totalSamples.resize(options.repeat);
+  return readSamples(device, events, profile.totalSamples);
+}
+
+llvm::Expected<Profile> Invocation::profile(const ProfileOptions &options) {
+  if (llvm::Error error = prepareArgumentSets(options))
+    return std::move(error);
+  for (int64_t i = 0; i < options.warmup; ++i)
+    if (llvm::Error error =
+            enqueueForward(argumentSets[i % argumentSets.size()]))
+      return std::move(error);
+  Profile profile;
+  profile.isWarm = !options.rotateArguments;
+  if (llvm::Error error = profileSteps(options, profile))
+    return std::move(error);
+  if (llvm::Error error = profileForwards(options, profile))
+    return std::move(error);
+  return profile;
+}

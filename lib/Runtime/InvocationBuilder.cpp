@@ -1,0 +1,281 @@
+//===- InvocationBuilder.cpp - From a plan to known sizes -----------------===//
+
+#include "InvocationBuilder.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+#include <cstring>
+#include <limits>
+
+using namespace attn;
+
+/// As cuMemAlloc gives.
+static constexpr int64_t kBufferAlignment = 256;
+
+/// Far more than any machine has; keeps sums of sizes from overflowing.
+static constexpr int64_t kMaxBufferBytes = int64_t(1) << 50;
+
+llvm::Error InvocationBuilder::build() {
+  if (llvm::Error error = checkBindings())
+    return error;
+  if (llvm::Error error = runChecks())
+    return error;
+  placeArguments();
+  for (const Step &step : manifest.plan)
+    if (llvm::Error error = addStep(step))
+      return error;
+  llvm::Expected<int64_t> minBytes =
+      evaluateSize(manifest.minBytes, "min_bytes");
+  if (!minBytes)
+    return minBytes.takeError();
+  llvm::Expected<int64_t> maxIntermediateBytes =
+      evaluateSize(manifest.maxIntermediateBytes, "max_intermediate_bytes");
+  if (!maxIntermediateBytes)
+    return maxIntermediateBytes.takeError();
+  invocation.minBytes = *minBytes;
+  invocation.maxIntermediateBytes = *maxIntermediateBytes;
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Bindings
+//===----------------------------------------------------------------------===//
+
+llvm::Error InvocationBuilder::checkBindings() const {
+  if (invocation.arguments.size() != manifest.arguments.size())
+    return llvm::createStringError(
+        "'" + manifest.entry + "' takes " +
+        llvm::Twine(manifest.arguments.size()) + " arguments, " +
+        llvm::Twine(invocation.arguments.size()) + " were given");
+  for (auto [argument, tensor] :
+       llvm::zip_equal(manifest.arguments, invocation.arguments))
+    if (llvm::Error error = checkBinding(argument, tensor))
+      return llvm::createStringError("argument '" + argument.name +
+                                     "': " + llvm::toString(std::move(error)));
+  return llvm::Error::success();
+}
+
+/// "?x16x?x64xbf16"
+static std::string formatType(const Argument &argument) {
+  std::string text;
+  for (int64_t size : argument.shape)
+    text += (size == kDynamicSize ? "?" : std::to_string(size)) + "x";
+  return text + getName(argument.dtype).str();
+}
+
+llvm::Error InvocationBuilder::checkBinding(const Argument &argument,
+                                            const Tensor &tensor) const {
+  auto fits = [](int64_t declared, int64_t given) {
+    return declared == kDynamicSize || declared == given;
+  };
+  if (tensor.getDType() != argument.dtype ||
+      size_t(tensor.getRank()) != argument.shape.size() ||
+      !llvm::equal(argument.shape, tensor.getShape(), fits))
+    return llvm::createStringError("needs " + formatType(argument) + ", got " +
+                                   tensor.getTypeString());
+  int64_t last = 0;
+  for (auto [dim, size, stride] :
+       llvm::enumerate(tensor.getShape(), tensor.getStrides())) {
+    if (size < 0 || stride < 0)
+      return llvm::createStringError(
+          "dimension " + llvm::Twine(dim) +
+          " has a negative size or stride; copy it first");
+    int64_t extent;
+    if (llvm::MulOverflow<int64_t>(std::max<int64_t>(size - 1, 0), stride,
+                                   extent) ||
+        extent > kMaxBufferBytes - last)
+      return llvm::createStringError("its extent overflows");
+    last += extent;
+  }
+  if (tensor.getRank() > 0 && tensor.getShape().back() > 1 &&
+      tensor.getStrides().back() != 1)
+    return llvm::createStringError("the innermost stride is " +
+                                   llvm::Twine(tensor.getStrides().back()) +
+                                   ", needed is 1; make it contiguous first");
+  return llvm::Error::success();
+}
+
+llvm::Error InvocationBuilder::runChecks() const {
+  for (const Check &check : manifest.checks) {
+    llvm::Expected<int64_t> holds = evaluate(check.condition);
+    if (!holds)
+      return holds.takeError();
+    if (*holds == 0)
+      return llvm::createStringError("'" + manifest.entry +
+                                     "': " + check.message);
+  }
+  return llvm::Error::success();
+}
+
+void InvocationBuilder::placeArguments() {
+  for (auto [placed, buffer] : llvm::zip_equal(buffers, manifest.buffers)) {
+    if (!buffer.argument)
+      continue;
+    placed.ref.argument = buffer.argument;
+    placed.bytes = invocation.arguments[*buffer.argument].getFootprintBytes();
+    placed.isLive = true;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Plan
+//===----------------------------------------------------------------------===//
+
+llvm::Expected<int64_t> InvocationBuilder::evaluate(const Expr &expr) const {
+  return expr.evaluate([&](const Symbol &symbol) {
+    const Tensor &tensor = invocation.arguments[symbol.argument];
+    return symbol.kind == Symbol::Kind::Dim ? tensor.getShape()[symbol.dim]
+                                            : tensor.getStrides()[symbol.dim];
+  });
+}
+
+llvm::Expected<int64_t>
+InvocationBuilder::evaluateSize(const Expr &expr, llvm::StringRef what) const {
+  llvm::Expected<int64_t> size = evaluate(expr);
+  if (size && *size < 0)
+    return llvm::createStringError(what +
+                                   " is negative: " + llvm::Twine(*size));
+  return size;
+}
+
+llvm::Error InvocationBuilder::addStep(const Step &step) {
+  switch (step.kind) {
+  case Step::Kind::Alloc:
+    return addAlloc(step);
+  case Step::Kind::Free:
+    buffers[step.buffer].isLive = false;
+    return llvm::Error::success();
+  case Step::Kind::Launch:
+    return addLaunch(step);
+  case Step::Kind::Copy:
+  case Step::Kind::Memset:
+    return addTransfer(step);
+  }
+  llvm_unreachable("unknown step");
+}
+
+int64_t InvocationBuilder::findFreeOffset(int64_t bytes) const {
+  std::vector<std::pair<int64_t, int64_t>> taken;
+  for (const PlacedBuffer &buffer : buffers)
+    if (buffer.isLive && !buffer.ref.argument)
+      taken.emplace_back(buffer.ref.offset, buffer.ref.offset + buffer.bytes);
+  llvm::sort(taken);
+  int64_t offset = 0;
+  for (auto [begin, end] : taken) {
+    if (begin - offset >= bytes)
+      break;
+    offset = std::max<int64_t>(offset, llvm::alignTo(end, kBufferAlignment));
+  }
+  return offset;
+}
+
+llvm::Error InvocationBuilder::addAlloc(const Step &step) {
+  llvm::Expected<int64_t> bytes = evaluateSize(step.bytes, "an allocation");
+  if (!bytes)
+    return bytes.takeError();
+  const llvm::StringRef name = manifest.buffers[step.buffer].name;
+  const int64_t offset = findFreeOffset(*bytes);
+  if (*bytes > kMaxBufferBytes || offset > kMaxBufferBytes)
+    return llvm::createStringError("no memory for '" + name +
+                                   "': " + llvm::Twine(*bytes) + " bytes");
+  buffers[step.buffer] = {{std::nullopt, offset}, *bytes, /*isLive=*/true};
+  arenaBytes = std::max(arenaBytes, offset + *bytes);
+  return llvm::Error::success();
+}
+
+llvm::Error InvocationBuilder::addTransfer(const Step &step) {
+  const bool isCopy = step.kind == Step::Kind::Copy;
+  const std::string &name = manifest.buffers[step.buffer].name;
+  TimedStep timed;
+  timed.kind = step.kind;
+  timed.name =
+      isCopy ? "copy " + manifest.buffers[step.source].name + " -> " + name
+             : "memset " + name;
+  llvm::Expected<int64_t> bytes = evaluateSize(step.bytes, timed.name);
+  if (!bytes)
+    return bytes.takeError();
+  const PlacedBuffer &destination = buffers[step.buffer];
+  if (*bytes > destination.bytes ||
+      (isCopy && *bytes > buffers[step.source].bytes))
+    return llvm::createStringError("'" + timed.name + "' of " +
+                                   llvm::Twine(*bytes) +
+                                   " bytes leaves its buffers");
+  if (*bytes == 0)
+    return llvm::Error::success();
+  timed.bytes = isCopy ? 2 * *bytes : *bytes;
+
+  Invocation::StepTarget target;
+  target.destination = destination.ref;
+  if (isCopy)
+    target.source = buffers[step.source].ref;
+  target.size = *bytes;
+  target.fill = step.fill;
+  invocation.steps.push_back(std::move(timed));
+  invocation.targets.push_back(std::move(target));
+  return llvm::Error::success();
+}
+
+llvm::Error InvocationBuilder::addLaunch(const Step &step) {
+  const Kernel &kernel = manifest.kernels[step.kernel];
+  TimedStep timed;
+  timed.kind = step.kind;
+  timed.name = kernel.name;
+  timed.kernel = step.kernel;
+  const std::pair<const Expr *, int64_t *> sizes[] = {
+      {&step.grid, &timed.grid},
+      {&step.bytes, &timed.bytes},
+      {&step.flops, &timed.flops}};
+  for (auto [expr, value] : sizes) {
+    llvm::Expected<int64_t> size =
+        evaluateSize(*expr, "a size of kernel '" + kernel.name + "'");
+    if (!size)
+      return size.takeError();
+    *value = *size;
+  }
+  if (timed.grid > std::numeric_limits<int32_t>::max())
+    return llvm::createStringError("kernel '" + kernel.name + "' needs " +
+                                   llvm::Twine(timed.grid) +
+                                   " programs, at most 2^31 - 1 can run");
+  Invocation::StepTarget target;
+  for (const KernelArgument &argument : step.arguments)
+    if (llvm::Error error = addParameter(argument, target))
+      return llvm::createStringError(
+          "kernel '" + kernel.name + "', argument " +
+          llvm::Twine(target.parameterValues.size()) + ": " +
+          llvm::toString(std::move(error)));
+  if (timed.grid == 0)
+    return llvm::Error::success();
+  invocation.steps.push_back(std::move(timed));
+  invocation.targets.push_back(std::move(target));
+  return llvm::Error::success();
+}
+
+llvm::Error
+InvocationBuilder::addParameter(const KernelArgument &argument,
+                                Invocation::StepTarget &target) const {
+  std::optional<Invocation::BufferRef> buffer;
+  // Little endian: the low bytes of a 64-bit value are the 32-bit one.
+  uint64_t value = 0;
+  if (argument.kind == KernelArgument::Kind::Scalar) {
+    const Tensor &scalar = invocation.arguments[argument.argument];
+    std::memcpy(&value, scalar.getData(), getByteSize(scalar.getDType()));
+  } else {
+    llvm::Expected<int64_t> result = evaluate(argument.value);
+    if (!result)
+      return result.takeError();
+    value = *result;
+    if (argument.kind == KernelArgument::Kind::I32 && !llvm::isInt<32>(*result))
+      return llvm::createStringError(llvm::Twine(*result) +
+                                     " does not fit in 32 bits");
+    if (argument.kind == KernelArgument::Kind::Pointer) {
+      const PlacedBuffer &placed = buffers[argument.buffer];
+      if (*result < 0 || *result > placed.bytes)
+        return llvm::createStringError("offset " + llvm::Twine(*result) +
+                                       " leaves the buffer");
+      buffer = placed.ref;
+      buffer->offset += *result;
+    }
+  }
+  target.parameterBuffers.push_back(buffer);
+  target.parameterValues.push_back(value);
+  return llvm::Error::success();
+}

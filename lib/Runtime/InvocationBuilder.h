@@ -1,0 +1,56 @@
+//===- InvocationBuilder.h - From a plan to known sizes ---------*- C++ -*-===//
+
+#ifndef ATTN_LIB_RUNTIME_INVOCATIONBUILDER_H
+#define ATTN_LIB_RUNTIME_INVOCATIONBUILDER_H
+
+#include "attn/Runtime/Executable.h"
+
+namespace attn {
+
+/// Checks the bindings of an Invocation and evaluates the plan into its steps.
+class InvocationBuilder {
+public:
+  InvocationBuilder(const Executable &executable, Invocation &invocation)
+      : manifest(executable.getManifest()), invocation(invocation),
+        buffers(manifest.buffers.size()) {}
+
+  /// On success, arenaBytes is the memory that the plan's allocations take.
+  llvm::Error build();
+
+  int64_t getArenaBytes() const { return arenaBytes; }
+
+private:
+  /// Where a buffer lies and how large it is, once that is known.
+  struct PlacedBuffer {
+    Invocation::BufferRef ref;
+    int64_t bytes = 0;
+    bool isLive = false;
+  };
+
+  llvm::Error checkBindings() const;
+  llvm::Error checkBinding(const Argument &argument,
+                           const Tensor &tensor) const;
+  llvm::Error runChecks() const;
+  void placeArguments();
+  llvm::Error addStep(const Step &step);
+  llvm::Error addAlloc(const Step &step);
+  llvm::Error addLaunch(const Step &step);
+  llvm::Error addTransfer(const Step &step);
+  llvm::Error addParameter(const KernelArgument &argument,
+                           Invocation::StepTarget &target) const;
+
+  llvm::Expected<int64_t> evaluate(const Expr &expr) const;
+  llvm::Expected<int64_t> evaluateSize(const Expr &expr,
+                                       llvm::StringRef what) const;
+  int64_t findFreeOffset(int64_t bytes) const;
+
+  const Manifest &manifest;
+  Invocation &invocation;
+  /// Parallel to Manifest::buffers.
+  std::vector<PlacedBuffer> buffers;
+  int64_t arenaBytes = 0;
+};
+
+} // namespace attn
+
+#endif // ATTN_LIB_RUNTIME_INVOCATIONBUILDER_H

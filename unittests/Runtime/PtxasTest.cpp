@@ -1,0 +1,93 @@
+//===- PtxasTest.cpp - Assembling and reading resources -------------------===//
+
+#include "attn/Runtime/Ptxas.h"
+#include "TestUtils.h"
+#include "attn/Runtime/Manifest.h"
+#include <cstdlib>
+
+using namespace attn;
+using namespace attn::test;
+
+TEST(PtxasTest, ReadsTheLog) {
+  auto kernels = parsePtxasLog(
+      R"(ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function 'fused' for 'sm_80'
+ptxas info    : Function properties for fused
+    16 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads
+ptxas info    : Used 255 registers, used 1 barriers, 2048 bytes smem, 400 bytes cmem[0]
+ptxas info    : Compile time = 12.3 ms
+ptxas info    : Compiling entry function 'naive' for 'sm_80'
+ptxas info    : Function properties for naive
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 40 registers, 360 bytes cmem[0]
+)");
+  ASSERT_EQ(kernels.size(), 2u);
+  EXPECT_EQ(kernels[0].name, "fused");
+  EXPECT_EQ(kernels[0].registers, 255);
+  EXPECT_EQ(kernels[0].sharedBytes, 2048);
+  EXPECT_EQ(kernels[0].localBytes, 16);
+  EXPECT_EQ(kernels[0].spillStoreBytes, 8);
+  EXPECT_EQ(kernels[0].spillLoadBytes, 12);
+  EXPECT_EQ(kernels[1].name, "naive");
+  EXPECT_EQ(kernels[1].registers, 40);
+  EXPECT_EQ(kernels[1].sharedBytes, 0);
+}
+
+TEST(PtxasTest, IgnoresWhatIsNotALog) {
+  EXPECT_TRUE(parsePtxasLog("").empty());
+  EXPECT_TRUE(parsePtxasLog("Used many registers\nregisters").empty());
+}
+
+TEST(PtxasTest, AddsDynamicSharedMemoryAndOccupancy) {
+  KernelResources resources;
+  resources.name = "fused";
+  resources.registers = 255;
+  resources.sharedBytes = 1024;
+  Kernel kernel = {"fused", {128, 1, 1}, {1, 1, 1}, 48 << 10, 1024, ""};
+  completeResources(resources, kernel, "sm_80");
+  EXPECT_EQ(resources.sharedBytes, 49 << 10);
+  ASSERT_TRUE(resources.occupancy);
+  EXPECT_EQ(resources.occupancy->blocksPerSM, 2);
+  EXPECT_EQ(resources.occupancy->limit, "registers");
+}
+
+TEST(PtxasTest, SaysWhereItLooked) {
+  setenv("ATTNC_PTXAS", "/nonexistent/ptxas", /*overwrite=*/1);
+  EXPECT_TRUE(contains(getError(findPtxas()), "/nonexistent/ptxas"));
+  unsetenv("ATTNC_PTXAS");
+}
+
+static const char kPtx[] = R"(
+.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry store(.param .u64 p) {
+  .shared .align 4 .b8 buffer[512];
+  .reg .b64 %rd<2>;
+  .reg .b32 %r<3>;
+  ld.param.u64 %rd1, [p];
+  mov.u32 %r1, %tid.x;
+  st.shared.u32 [buffer], %r1;
+  bar.sync 0;
+  ld.shared.u32 %r2, [buffer];
+  st.global.u32 [%rd1], %r2;
+  ret;
+}
+)";
+
+TEST(PtxasTest, Assembles) {
+  llvm::Expected<std::string> ptxas = findPtxas();
+  if (!ptxas)
+    GTEST_SKIP() << llvm::toString(ptxas.takeError());
+  PtxasResult result = get(runPtxas(kPtx, "sm_80"));
+  EXPECT_TRUE(llvm::StringRef(result.cubin)
+                  .starts_with("\x7f"
+                               "ELF"));
+  ASSERT_EQ(result.kernels.size(), 1u);
+  EXPECT_EQ(result.kernels[0].name, "store");
+  EXPECT_GT(result.kernels[0].registers, 0);
+  EXPECT_EQ(result.kernels[0].sharedBytes, 512);
+  EXPECT_EQ(result.kernels[0].spillStoreBytes, 0);
+  EXPECT_TRUE(
+      contains(getError(runPtxas("nonsense", "sm_80")), "failed for sm_80"));
+}
