@@ -20,6 +20,18 @@ function(attnc_tool name)
 endfunction()
 
 # Links LLVM and MLIR: the dylibs, or the archives that a static tool needs.
+#
+# The archives are named as files: the interface of MLIR's imported targets
+# brings the LLVM dylib back in. Linkers take only the members that are used.
 function(attnc_link_mlir target)
-  target_link_libraries(${target} PRIVATE MLIR LLVM)
+  if(NOT ATTNC_STATIC)
+    target_link_libraries(${target} PRIVATE MLIR LLVM)
+    return()
+  endif()
+  file(GLOB archives "${LLVM_LIBRARY_DIR}/libMLIR*.a"
+                     "${LLVM_LIBRARY_DIR}/libLLVM*.a")
+  target_link_libraries(${target} PRIVATE ${archives} -l:libz.a -l:libzstd.a
+                        rt dl m pthread)
+  target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc
+                      -Wl,--gc-sections -Wl,-s)
 endfunction()

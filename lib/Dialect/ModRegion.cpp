@@ -3,6 +3,7 @@
 #include "attn/Dialect/ModRegion.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -19,10 +20,9 @@ void attn::printModRegion(OpAsmPrinter &printer, Operation *op,
                           Region &region) {
   printer << '(';
   if (!region.empty())
-    llvm::interleaveComma(region.getArguments(), printer,
-                          [&](BlockArgument arg) {
-                            printer.printRegionArgument(arg);
-                          });
+    llvm::interleaveComma(
+        region.getArguments(), printer,
+        [&](BlockArgument arg) { printer.printRegionArgument(arg); });
   printer << ") ";
   printer.printRegion(region, /*printEntryBlockArgs=*/false);
 }
@@ -39,9 +39,9 @@ static LogicalResult verifyBodyOp(Operation &op, StringRef name,
       !isMemoryEffectFree(&op))
     return op.emitOpError("is not allowed in ")
            << name << ": its body must be pure scalar arith and math";
-  for (Type type : llvm::concat<const Type>(
-           SmallVector<Type>(op.getOperandTypes()),
-           SmallVector<Type>(op.getResultTypes())))
+  for (Type type :
+       llvm::concat<const Type>(SmallVector<Type>(op.getOperandTypes()),
+                                SmallVector<Type>(op.getResultTypes())))
     if (!isScalar(type))
       return op.emitOpError("must work on scalars in ")
              << name << ", not on " << type;
@@ -61,11 +61,13 @@ LogicalResult attn::verifyModRegion(Region &region, StringRef name,
          << block.getArgumentTypes() << ")";
     return diag;
   }
-  if (block.empty() || !block.back().hasTrait<OpTrait::IsTerminator>())
-    return parent->emitOpError(name) << " must end in a yield";
+  if (block.empty() || !block.back().hasTrait<OpTrait::ReturnLike>() ||
+      block.back().getDialect() != parent->getDialect())
+    return parent->emitOpError(name)
+           << " must end in " << parent->getDialect()->getNamespace()
+           << ".yield";
   Operation &yield = block.back();
-  if (yield.getNumOperands() != 1 ||
-      yield.getOperand(0).getType() != yieldType)
+  if (yield.getNumOperands() != 1 || yield.getOperand(0).getType() != yieldType)
     return yield.emitOpError("must yield one ")
            << yieldType << " from " << name;
   for (Operation &op : block.without_terminator())

@@ -4,6 +4,7 @@
 #include "attn/Conversion/Passes.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "attn/Pipelines/CPU.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -35,14 +36,35 @@ ArrayRef<Variant> attn::getAllVariants() {
   return kAll;
 }
 
-void attn::buildAttnPipeline(OpPassManager &pm, Variant variant,
-                             const TargetInfo &target) {
+/// Tensors to tile kernels and their launches.
+static void buildFrontEnd(OpPassManager &pm, Variant variant,
+                          const TargetInfo &target) {
   pm.addNestedPass<func::FuncOp>(createAttnInsertChecks());
   pm.addNestedPass<func::FuncOp>(
       createAttnSelectSchedule({target.name.str()}));
   pm.addPass(createAttnBufferize());
+  pm.addPass(createConvertAttnToTile({target.name.str()}));
+}
+
+/// Tile kernels to elementwise ops, reductions and matrix products in loops.
+static void buildKernelMiddle(OpPassManager &pm, const TargetInfo &target) {
+  OpPassManager &kernel = pm.nest<tile::KernelOp>();
+  kernel.addPass(tile::createTileLowerKVLoop());
+  kernel.addPass(tile::createTileRewriteMasks());
+  kernel.addPass(tile::createTileExpandOnlineSoftmax());
+  kernel.addPass(tile::createTileLowerMath());
+  kernel.addPass(createCanonicalizerPass());
+  kernel.addPass(createCSEPass());
+}
+
+void attn::buildAttnPipeline(OpPassManager &pm, Variant variant,
+                             const TargetInfo &target) {
+  buildFrontEnd(pm, variant, target);
   pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
   pm.addPass(createConvertHostToPlan());
+  buildKernelMiddle(pm, target);
+  buildTileToCPUPipeline(pm);
 }
 
 /// PassPipelineRegistration with a check of the target's name.

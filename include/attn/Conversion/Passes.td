@@ -47,4 +47,34 @@ def ConvertHostToPlan : Pass<"convert-host-to-plan", "::mlir::ModuleOp"> {
   }];
 }
 
+def ConvertTileToVector : Pass<"convert-tile-to-vector", "::mlir::ModuleOp"> {
+  let summary = "Lower tile kernels to vector code for the CPU";
+  let description = [{
+    Every `tile.kernel` becomes `llvm.func @name(%params: !llvm.ptr, %pid: i32)`,
+    where `params[i]` points to the value of the i-th kernel parameter: a
+    memref's address, its dynamic sizes (i32), its dynamic strides (i64), or a
+    scalar. The body is scf, arith and vector code on scratch memory of the
+    stack; no runtime library is called.
+
+    A vector's lanes are rows of the tile in kernels with matrix products: then
+    a product is a chain of `C[n][lanes] += A[k][lanes] * B[k][n]` with B read
+    as it lies in memory, and a row statistic needs no horizontal reduction.
+    Kernels without matrix products put columns in the lanes, as memory does.
+    Elementwise operations and reductions of one shape share a loop; only tiles
+    that are used outside their loop go through scratch memory.
+
+    Runs after `tile-lower-math`: no `tile.kv_loop`, `tile.mask`,
+    `tile.score_mod` or `tile.online_softmax` is left.
+  }];
+  let options = [
+    Option<"vectorBits", "vector-bits", "int64_t", /*default=*/"256",
+           "Width of the target's vector registers: 128, 256 or 512">
+  ];
+  let dependentDialects = [
+    "::mlir::LLVM::LLVMDialect", "::mlir::arith::ArithDialect",
+    "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"
+  ];
+}
+
 #endif // ATTN_CONVERSION_PASSES_TD

@@ -19,9 +19,9 @@ ParseResult parseModRegion(OpAsmParser &parser, Region &region);
 void printModRegion(OpAsmPrinter &printer, Operation *op, Region &region);
 
 /// Checks that the region has one block with arguments of `argTypes`, whose
-/// terminator yields one value of `yieldType`, and that everything in it is
-/// pure scalar arith or math, or passes `isAllowed`. `name` is used in
-/// diagnostics.
+/// terminator is the yield of the parent op's dialect with one value of
+/// `yieldType`, and that everything in it is pure scalar arith or math, or
+/// passes `isAllowed`. `name` is used in diagnostics.
 LogicalResult
 verifyModRegion(Region &region, StringRef name, TypeRange argTypes,
                 Type yieldType,

@@ -90,8 +90,7 @@ static LogicalResult verifyShapes(AttentionOp op) {
       failed(verifySameDim(op, "head dimensions", q, 3, "q", k, 3, "k")) ||
       failed(verifySameDim(op, "head dimensions", v, 3, "v", o, 3, "o")))
     return failure();
-  for (auto [value, name] :
-       {std::pair(q, "q"), {k, "k"}, {v, "v"}, {o, "o"}}) {
+  for (auto [value, name] : {std::pair(q, "q"), {k, "k"}, {v, "v"}, {o, "o"}}) {
     if (ShapedType::isDynamic(getDim(value, 1)))
       return op.emitOpError() << name << " must have a static number of heads";
     if (ShapedType::isDynamic(getDim(value, 3)))
@@ -120,9 +119,8 @@ static LogicalResult verifyElementTypes(AttentionOp op) {
   if (!isa<FloatType>(type))
     return op.emitOpError("q must have a floating-point element type, not ")
            << type;
-  for (auto [value, name] : {std::pair(op.getK(), "k"),
-                             {op.getV(), "v"},
-                             {op.getO(), "o"}}) {
+  for (auto [value, name] :
+       {std::pair(op.getK(), "k"), {op.getV(), "v"}, {op.getO(), "o"}}) {
     Type other = cast<ShapedType>(value.getType()).getElementType();
     if (other != type)
       return op.emitOpError() << "element types differ: q has " << type << ", "
@@ -148,9 +146,24 @@ static LogicalResult verifyForm(AttentionOp op) {
   return success();
 }
 
+/// The generic form can give a required operand any number of values, which
+/// the generated verifier doesn't check.
+static LogicalResult verifyRequiredOperands(AttentionOp op) {
+  static constexpr std::pair<unsigned, StringLiteral> kRequired[] = {
+      {AttentionOp::odsIndex_q, "q"},
+      {AttentionOp::odsIndex_k, "k"},
+      {AttentionOp::odsIndex_v, "v"},
+      {AttentionOp::odsIndex_o, "o"}};
+  for (auto [index, name] : kRequired)
+    if (op.getODSOperandIndexAndLength(index).second != 1)
+      return op.emitOpError("must have one ")
+             << name << " operand: see operandSegmentSizes";
+  return success();
+}
+
 LogicalResult AttentionOp::verify() {
-  if (failed(verifyForm(*this)) || failed(verifyShapes(*this)) ||
-      failed(verifyElementTypes(*this)))
+  if (failed(verifyRequiredOperands(*this)) || failed(verifyForm(*this)) ||
+      failed(verifyShapes(*this)) || failed(verifyElementTypes(*this)))
     return failure();
   if (getScaleValue() && getScaleAttr())
     return emitOpError("has both a scale attribute and a scale operand");
@@ -164,32 +177,19 @@ static bool isAttnModOp(Operation *op) {
   return isa<QLenOp, KVLenOp, CaptureLoadOp>(op);
 }
 
-/// Regions see their arguments and the captures, nothing else from outside.
-static LogicalResult verifyNothingFromAbove(AttentionOp op, Region &region,
-                                            StringRef name) {
-  for (Operation &inner : region.front())
-    for (Value operand : inner.getOperands())
-      if (operand.getParentRegion() != &region &&
-          !llvm::is_contained(op.getCaptures(), operand))
-        return inner.emitOpError("uses a value from outside ")
-               << name << "; pass tensors as captures and read them with "
-               << "attn.capture_load, or write constants in the region";
-  return success();
-}
-
 LogicalResult AttentionOp::verifyRegions() {
   Type f32 = Float32Type::get(getContext());
   Type i32 = IntegerType::get(getContext(), 32);
   Type i1 = IntegerType::get(getContext(), 1);
-  if (hasScoreMod() &&
-      (failed(verifyModRegion(getScoreMod(), "score_mod",
-                              {f32, i32, i32, i32, i32}, f32, isAttnModOp)) ||
-       failed(verifyNothingFromAbove(*this, getScoreMod(), "score_mod"))))
+  SmallVector<Type> scoreArgs = {f32, i32, i32, i32, i32};
+  SmallVector<Type> maskArgs = {i32, i32, i32, i32};
+  llvm::append_range(scoreArgs, getCaptures().getTypes());
+  llvm::append_range(maskArgs, getCaptures().getTypes());
+  if (hasScoreMod() && failed(verifyModRegion(getScoreMod(), "score_mod",
+                                              scoreArgs, f32, isAttnModOp)))
     return failure();
-  if (hasMaskMod() &&
-      (failed(verifyModRegion(getMaskMod(), "mask_mod", {i32, i32, i32, i32},
-                              i1, isAttnModOp)) ||
-       failed(verifyNothingFromAbove(*this, getMaskMod(), "mask_mod"))))
+  if (hasMaskMod() && failed(verifyModRegion(getMaskMod(), "mask_mod", maskArgs,
+                                             i1, isAttnModOp)))
     return failure();
   return success();
 }
@@ -208,9 +208,9 @@ struct DropTrivialMods : OpRewritePattern<AttentionOp> {
       return failure();
     rewriter.modifyOpInPlace(op, [&] {
       if (dropScore)
-        op.getScoreMod().getBlocks().clear();
+        rewriter.eraseBlock(&op.getScoreMod().front());
       if (dropMask)
-        op.getMaskMod().getBlocks().clear();
+        rewriter.eraseBlock(&op.getMaskMod().front());
     });
     return success();
   }
@@ -223,8 +223,7 @@ struct DropTrivialMods : OpRewritePattern<AttentionOp> {
   }
 };
 
-/// A constant scale operand becomes the attribute, and an attribute equal to
-/// the default is dropped.
+/// A constant scale operand becomes the attribute.
 struct FoldScale : OpRewritePattern<AttentionOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -254,7 +253,7 @@ void AttentionOp::getCanonicalizationPatterns(RewritePatternSet &results,
 //===----------------------------------------------------------------------===//
 
 static LogicalResult verifyInAttention(Operation *op) {
-  if (op->getParentOfType<AttentionOp>())
+  if (isa_and_present<AttentionOp>(op->getParentOp()))
     return success();
   return op->emitOpError(
       "is legal only in the score_mod or mask_mod of attn.attention");
@@ -273,18 +272,14 @@ LogicalResult CaptureLoadOp::verify() {
   if (getResult().getType() != type.getElementType())
     return emitOpError("must yield the capture's element type ")
            << type.getElementType();
-  auto parent = (*this)->getParentOfType<AttentionOp>();
-  if (!llvm::is_contained(parent.getCaptures(), getSource()))
-    return emitOpError("reads a value that is not among the captures of the "
-                       "enclosing attn.attention");
   for (auto [dim, index] : llvm::enumerate(getIndices())) {
     APInt value;
     if (type.isDynamicDim(dim) || !matchPattern(index, m_ConstantInt(&value)))
       continue;
     if (value.isNegative() || value.sge(type.getDimSize(dim)))
-      return emitOpError("index ") << value.getSExtValue()
-                                   << " is out of range for dimension " << dim
-                                   << " of " << type;
+      return emitOpError("index ")
+             << value.getSExtValue() << " is out of range for dimension " << dim
+             << " of " << type;
   }
   return success();
 }
@@ -294,8 +289,7 @@ LogicalResult CaptureLoadOp::verify() {
 //===----------------------------------------------------------------------===//
 
 LogicalResult MergeOp::verify() {
-  if (getPartials().empty() ||
-      getPartials().size() != getPartialLses().size())
+  if (getPartials().empty() || getPartials().size() != getPartialLses().size())
     return emitOpError("needs one lse for each partial output, and at least "
                        "one of them");
   for (Value partial : getPartials())

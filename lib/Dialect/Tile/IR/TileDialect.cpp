@@ -37,6 +37,33 @@ struct TileAsmInterface : OpAsmDialectInterface {
 };
 } // namespace
 
+static LogicalResult
+verifyNumWarps(function_ref<InFlightDiagnostic()> emitError, int64_t warps) {
+  if (warps >= 1 && warps <= 32)
+    return success();
+  return emitError() << "warps must be in [1, 32], not " << warps;
+}
+
+LogicalResult
+MmaLayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                      int64_t warps) {
+  return verifyNumWarps(emitError, warps);
+}
+
+LogicalResult
+BlockedLayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                          int64_t vector, int64_t threadsPerRow,
+                          int64_t warps) {
+  if (vector < 1 || vector > 1024)
+    return emitError() << "vector must be in [1, 1024], not " << vector;
+  if (threadsPerRow < 1 || threadsPerRow > 32 ||
+      !llvm::isPowerOf2_64(threadsPerRow))
+    return emitError() << "threads_per_row must be a power of two in [1, 32], "
+                          "not "
+                       << threadsPerRow;
+  return verifyNumWarps(emitError, warps);
+}
+
 void TileDialect::initialize() {
   addAttributes<
 #define GET_ATTRDEF_LIST

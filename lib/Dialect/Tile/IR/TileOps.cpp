@@ -74,8 +74,8 @@ static bool isKernelArgType(Type type) {
 }
 
 LogicalResult KernelOp::verify() {
-  if (getBody().empty())
-    return emitOpError("must have a body");
+  if (!getBody().hasOneBlock())
+    return emitOpError("must have a body of one block");
   if (!getFunctionType().getResults().empty())
     return emitOpError("returns nothing; store results to memrefs");
   for (auto [index, type] : llvm::enumerate(getFunctionType().getInputs()))
@@ -92,9 +92,19 @@ LogicalResult KernelOp::verify() {
 // LaunchOp
 //===----------------------------------------------------------------------===//
 
+LogicalResult LaunchOp::verify() {
+  // The generic form can give the grid any number of values, which the
+  // generated verifier doesn't check.
+  if (getODSOperandIndexAndLength(odsIndex_grid).second != 1)
+    return emitOpError("must have one grid operand: see operandSegmentSizes");
+  if (static_cast<bool>(getBytes()) != static_cast<bool>(getFlops()))
+    return emitOpError("cost needs both bytes and flops");
+  return success();
+}
+
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  auto kernel = symbols.lookupNearestSymbolFrom<KernelOp>(*this,
-                                                          getKernelAttr());
+  auto kernel =
+      symbols.lookupNearestSymbolFrom<KernelOp>(*this, getKernelAttr());
   if (!kernel)
     return emitOpError("launches ")
            << getKernelAttr() << ", which is not a tile.kernel";
@@ -131,8 +141,8 @@ static LogicalResult verifyAccess(Operation *op, RankedTensorType tile,
     return op->emitOpError("tile ")
            << tile << " has more dimensions than " << memref;
   if (static_cast<int64_t>(numIndices) != memref.getRank())
-    return op->emitOpError("needs ") << memref.getRank() << " indices, has "
-                                     << numIndices;
+    return op->emitOpError("needs ")
+           << memref.getRank() << " indices, has " << numIndices;
   if (tile.getElementType() != memref.getElementType())
     return op->emitOpError("element types differ: ")
            << tile << " and " << memref;

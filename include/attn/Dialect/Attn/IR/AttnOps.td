@@ -22,7 +22,7 @@ def Attn_Shaped : Type<
 def AttentionOp : Attn_Op<"attention", [
     AttrSizedOperandSegments, DestinationStyleOpInterface,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
-    SingleBlock]> {
+    SingleBlock, IsolatedFromAbove]> {
   let summary = "Scaled dot-product attention with score and mask rules";
   let description = [{
     For every batch `b`, query head `h` and query `i`, with
@@ -50,7 +50,9 @@ def AttentionOp : Attn_Op<"attention", [
     1/sqrt(Dqk); any finite value is legal. `mask_mod` and `score_mod` get
     their indices as i32; `h` is the query head. Their bodies are pure scalar
     `arith` and `math`, and may ask for the true lengths (`attn.q_len`,
-    `attn.kv_len`) and read captures (`attn.capture_load`).
+    `attn.kv_len`). The regions are isolated from above, so that folding and CSE
+    never tie them to the code around; each capture is one more argument of
+    both regions, after the indices, and is read by `attn.capture_load`.
 
     Contract:
 
@@ -173,8 +175,8 @@ def KVLenOp : Attn_LengthOp<"kv_len", "key/value">;
 def CaptureLoadOp : Attn_Op<"capture_load", [Pure]> {
   let summary = "Reads one element of a captured tensor";
   let description = [{
-    Legal only inside the regions of `attn.attention`; `source` is one of its
-    captures. Indices are i32 and zero-based; the element is converted, never
+    `source` is the argument of a `score_mod` or `mask_mod` that stands for a
+    capture. Indices are i32 and zero-based; the element is converted, never
     reinterpreted, by the ops that follow.
 
     ```mlir

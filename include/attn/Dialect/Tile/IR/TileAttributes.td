@@ -61,6 +61,7 @@ def Tile_MmaLayoutAttr : Tile_Layout<"MmaLayout", "mma"> {
   }];
   let parameters = (ins "int64_t":$warps);
   let assemblyFormat = "`<` `warps` `=` $warps `>`";
+  let genVerifyDecl = 1;
 }
 
 def Tile_OperandLayoutAttr : Tile_Layout<"OperandLayout", "operand"> {
@@ -95,6 +96,7 @@ def Tile_BlockedLayoutAttr : Tile_Layout<"BlockedLayout", "blocked"> {
     `<` `vector` `=` $vector `,` `threads_per_row` `=` $threadsPerRow `,`
     `warps` `=` $warps `>`
   }];
+  let genVerifyDecl = 1;
 }
 
 def Tile_RowLayoutAttr : Tile_Layout<"RowLayout", "row"> {

@@ -103,6 +103,7 @@ def LaunchOp : Tile_Op<"launch", [
     (`cost` `(` `bytes` $bytes^ `,` `flops` $flops `)`)?
     attr-dict (`:` type($args)^)?
   }];
+  let hasVerifier = 1;
 }
 
 def ProgramIdOp : Tile_Op<"program_id", [Pure]> {

@@ -1,0 +1,204 @@
+"""Runs a compiled attnc program on torch tensors, through the CUDA driver.
+
+    program = Program("causal.json", "causal.ptx")   # attn-compile --emit=manifest,ptx
+    program(q=q, k=k, v=v, o=o)                      # on torch's current stream
+
+The runtime library does the same in C++ (include/attn/Runtime); this module
+lets a benchmark time our kernels and torch's in one process. Needs torch with
+CUDA. Temporaries come from torch's caching allocator.
+"""
+
+import ctypes
+import json
+import math
+
+import torch
+
+_INT_OPS = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "floordiv": lambda a, b: a // b,
+    "ceildiv": lambda a, b: -(-a // b),
+    "mod": lambda a, b: a % b,
+    "min": min,
+    "max": max,
+    "eq": lambda a, b: int(a == b),
+    "le": lambda a, b: int(a <= b),
+    "lt": lambda a, b: int(a < b),
+    "and": lambda a, b: int(bool(a) and bool(b)),
+}
+_CTYPES = {
+    "i32": ctypes.c_int32,
+    "i64": ctypes.c_int64,
+    "f32": ctypes.c_float,
+    "ptr": ctypes.c_uint64,
+}
+_MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+_JIT_ERROR_LOG, _JIT_ERROR_LOG_BYTES = 5, 6  # CUjit_option
+
+_cuda = None
+
+
+def _driver():
+    global _cuda
+    if _cuda is None:
+        torch.cuda.init()
+        torch.zeros(1, device="cuda")  # makes torch's context current
+        _cuda = ctypes.CDLL("libcuda.so.1")
+    return _cuda
+
+
+def _check(status, what):
+    if status:
+        name = ctypes.c_char_p()
+        _driver().cuGetErrorName(status, ctypes.byref(name))
+        raise RuntimeError(f"{what}: {name.value.decode()}")
+
+
+class Program:
+    """One entry function: its plan, and its kernels as a loaded module."""
+
+    def __init__(self, manifest_path, code_path):
+        with open(manifest_path) as file:
+            self.manifest = json.load(file)
+        with open(code_path, "rb") as file:
+            self._module = self._load(file.read())
+        self._kernels = {}
+        for kernel in self.manifest["kernels"]:
+            handle = ctypes.c_void_p()
+            _check(
+                _driver().cuModuleGetFunction(
+                    ctypes.byref(handle), self._module, kernel["name"].encode()
+                ),
+                kernel["name"],
+            )
+            shared = kernel["dynamic_smem_bytes"]
+            _check(
+                _driver().cuFuncSetAttribute(handle, _MAX_DYNAMIC_SHARED, shared),
+                f"{kernel['name']}: {shared} bytes of shared memory",
+            )
+            self._kernels[kernel["name"]] = (handle, kernel)
+        self._plans = {}
+
+    @staticmethod
+    def _load(code):
+        module = ctypes.c_void_p()
+        log = ctypes.create_string_buffer(16384)
+        options = (ctypes.c_int * 2)(_JIT_ERROR_LOG, _JIT_ERROR_LOG_BYTES)
+        values = (ctypes.c_void_p * 2)(ctypes.addressof(log), len(log))
+        status = _driver().cuModuleLoadDataEx(
+            ctypes.byref(module), code + b"\0", 2, options, values
+        )
+        _check(status, f"module load: {log.value.decode()}")
+        return module
+
+    def kernel_names(self):
+        return list(self._kernels)
+
+    def __call__(self, scalars=None, **tensors):
+        """Runs the plan. Tensors go by their argument's name."""
+        key = tuple((n, t.data_ptr(), t.shape, t.stride()) for n, t in tensors.items())
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plans[key] = self._bind(tensors, scalars or {})
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        for step in plan:
+            step(stream)
+
+    def _bind(self, tensors, scalars):
+        symbols, buffers = {}, {}
+        for name, tensor in tensors.items():
+            buffers[name] = tensor
+            for dim, (size, stride) in enumerate(zip(tensor.shape, tensor.stride())):
+                symbols[f"{name}.dim{dim}"] = size
+                symbols[f"{name}.stride{dim}"] = stride
+        for check in self.manifest["checks"]:
+            if not self._evaluate(check["expr"], symbols):
+                raise ValueError(check["message"])
+        steps = []
+        for step in self.manifest["plan"]:
+            if step["op"] == "alloc":
+                size = self._evaluate(step["bytes"], symbols)
+                buffers[step["buffer"]] = torch.empty(
+                    max(size, 16), dtype=torch.uint8, device="cuda"
+                )
+            elif step["op"] == "launch":
+                steps.append(self._bind_launch(step, symbols, buffers, scalars))
+            elif step["op"] == "copy":
+                size = self._evaluate(step["bytes"], symbols)
+                steps.append(self._bind_copy(buffers[step["dst"]], buffers[step["src"]], size))
+            elif step["op"] == "memset":
+                raise NotImplementedError("memset")
+        return steps
+
+    @staticmethod
+    def _bind_copy(dst, src, size):
+        def run(stream):
+            _check(
+                _driver().cuMemcpyDtoDAsync_v2(
+                    ctypes.c_uint64(dst.data_ptr()),
+                    ctypes.c_uint64(src.data_ptr()),
+                    ctypes.c_size_t(size),
+                    stream,
+                ),
+                "copy",
+            )
+
+        run.keep_alive = (dst, src)
+        return run
+
+    def _bind_launch(self, step, symbols, buffers, scalars):
+        handle, kernel = self._kernels[step["kernel"]]
+        values = [self._argument(a, symbols, buffers, scalars) for a in step["args"]]
+        params = (ctypes.c_void_p * len(values))(
+            *(ctypes.cast(ctypes.byref(v), ctypes.c_void_p) for v in values)
+        )
+        grid = self._evaluate(step["grid"], symbols)
+        shape = (grid, 1, 1, *kernel["block"], kernel["dynamic_smem_bytes"])
+
+        def run(stream):
+            if grid:
+                _check(
+                    _driver().cuLaunchKernel(handle, *shape, stream, params, None),
+                    step["kernel"],
+                )
+
+        run.keep_alive = (values, [buffers.get(a.get("buffer")) for a in step["args"]])
+        return run
+
+    def _argument(self, arg, symbols, buffers, scalars):
+        ctype = _CTYPES[arg["type"]]
+        if arg["type"] == "ptr":
+            offset = self._evaluate(arg.get("offset_bytes", 0), symbols)
+            return ctype(buffers[arg["buffer"]].data_ptr() + offset)
+        if "scalar" in arg:
+            return ctype(scalars[arg["scalar"]])
+        return ctype(self._evaluate(arg["value"], symbols))
+
+    def _evaluate(self, expr, symbols):
+        if isinstance(expr, str):
+            return symbols[expr]
+        if isinstance(expr, list):
+            operands = [self._evaluate(e, symbols) for e in expr[1:]]
+            value = operands[0]
+            for operand in operands[1:]:
+                value = _INT_OPS[expr[0]](value, operand)
+            return value
+        return expr
+
+
+def reference(q, k, v, causal=False, scale=None):
+    """float64 attention with bottom-right causal masking: (o, lse)."""
+    q, k, v = q.double(), k.double(), v.double()
+    if k.shape[1] != q.shape[1]:
+        repeat = q.shape[1] // k.shape[1]
+        k, v = k.repeat_interleave(repeat, 1), v.repeat_interleave(repeat, 1)
+    scores = q @ k.transpose(-1, -2) * (scale or 1 / math.sqrt(q.shape[-1]))
+    if causal:
+        nq, nk = scores.shape[-2:]
+        keep = torch.ones(nq, nk, dtype=torch.bool, device=q.device).tril(nk - nq)
+        scores = scores.masked_fill(~keep, -math.inf)
+    lse = torch.logsumexp(scores, -1)
+    safe = torch.where(lse.isinf(), torch.zeros_like(lse), lse)
+    return torch.exp(scores - safe[..., None]) @ v, lse

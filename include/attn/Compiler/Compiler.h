@@ -1,0 +1,53 @@
+//===- Compiler.h - From a module to runnable kernels -----------*- C++ -*-===//
+
+#ifndef ATTN_COMPILER_COMPILER_H
+#define ATTN_COMPILER_COMPILER_H
+
+#include "attn/Compiler/CpuJit.h"
+#include "attn/Pipelines/Pipelines.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/Error.h"
+#include <memory>
+#include <string>
+
+namespace attn {
+
+struct CompileOptions {
+  mlir::attn::Variant variant = mlir::attn::Variant::Fused;
+  /// A name of the target table: "cpu" or "sm_80".
+  std::string target = "cpu";
+  /// The entry function; empty takes the only one, or the only one that holds
+  /// an attn.attention.
+  std::string entry;
+  /// Folder that gets the IR after every pass as NN-<pass>.mlir; empty for
+  /// none. Switches the context's multithreading off.
+  std::string dumpStages;
+};
+
+/// Clones `module`, keeps its entry function and lowers it to LLVM dialect.
+/// What is wrong with the input is reported through the context's diagnostics
+/// with its location; the error only says that lowering failed.
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
+lower(mlir::ModuleOp module, const CompileOptions &options);
+
+/// The manifest (docs/Manifest.md) of a lowered module, as JSON.
+llvm::Expected<std::string> emitManifest(mlir::ModuleOp lowered,
+                                         const CompileOptions &options);
+
+/// A program that the runtime can run.
+struct CompiledProgram {
+  std::string manifest;
+  /// The kernels as PTX; empty on the CPU.
+  std::string ptx;
+  /// The kernels as machine code; null on a GPU.
+  std::unique_ptr<CpuJit> cpu;
+};
+
+/// lower, emitManifest and code generation for the target.
+llvm::Expected<CompiledProgram> compile(mlir::ModuleOp module,
+                                        const CompileOptions &options);
+
+} // namespace attn
+
+#endif // ATTN_COMPILER_COMPILER_H

@@ -1,0 +1,122 @@
+//===- Compiler.cpp - From a module to runnable kernels -------------------===//
+
+#include "attn/Compiler/Compiler.h"
+#include "StageDumper.h"
+#include "attn/Dialect/Attn/IR/AttnOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/FileSystem.h"
+
+using namespace mlir;
+
+static std::string listNames(ArrayRef<func::FuncOp> funcs) {
+  std::string names;
+  llvm::raw_string_ostream os(names);
+  llvm::interleaveComma(funcs, os, [&](func::FuncOp f) { os << f.getName(); });
+  return names;
+}
+
+/// The entry function that `name` chooses; null after an error at the module.
+static func::FuncOp findEntry(ModuleOp module, StringRef name) {
+  SmallVector<func::FuncOp> all, withAttention;
+  for (auto func : module.getOps<func::FuncOp>()) {
+    if (func.isExternal())
+      continue;
+    all.push_back(func);
+    bool found = func.walk([](mlir::attn::AttentionOp) {
+                       return WalkResult::interrupt();
+                     }).wasInterrupted();
+    if (found)
+      withAttention.push_back(func);
+  }
+  if (!name.empty()) {
+    for (func::FuncOp func : all)
+      if (func.getName() == name)
+        return func;
+    emitError(module.getLoc()) << "no function named '" << name
+                               << "' with a body; there are: "
+                               << listNames(all);
+    return {};
+  }
+  if (withAttention.size() == 1)
+    return withAttention.front();
+  if (all.size() == 1)
+    return all.front();
+  if (all.empty())
+    emitError(module.getLoc()) << "has no function to compile";
+  else
+    emitError(module.getLoc())
+        << "has several functions; choose one with --entry: "
+        << listNames(withAttention.empty() ? all : withAttention);
+  return {};
+}
+
+/// Leaves only `entry` in the module.
+static LogicalResult isolateEntry(ModuleOp module, func::FuncOp entry) {
+  WalkResult result = entry.walk([](func::CallOp call) {
+    call.emitOpError("in an entry function isn't supported; inline it first "
+                     "(mlir-opt --inline)");
+    return WalkResult::interrupt();
+  });
+  if (result.wasInterrupted())
+    return failure();
+  for (auto func : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+    if (func != entry)
+      func.erase();
+  return success();
+}
+
+namespace attn {
+
+llvm::Expected<OwningOpRef<ModuleOp>> lower(ModuleOp module,
+                                            const CompileOptions &options) {
+  const auto *target = mlir::attn::TargetInfo::lookupOrEmitError(
+      options.target, module.getLoc());
+  OwningOpRef<ModuleOp> clone = module.clone();
+  func::FuncOp entry;
+  if (target)
+    entry = findEntry(*clone, options.entry);
+  if (!entry || failed(isolateEntry(*clone, entry)))
+    return llvm::createStringError("can't compile the module");
+
+  PassManager pm(module.getContext(), ModuleOp::getOperationName());
+  llvm::Error dumpError = llvm::Error::success();
+  if (!options.dumpStages.empty()) {
+    if (std::error_code code =
+            llvm::sys::fs::create_directories(options.dumpStages)) {
+      llvm::consumeError(std::move(dumpError));
+      return llvm::createStringError(code, "can't create %s: %s",
+                                     options.dumpStages.c_str(),
+                                     code.message().c_str());
+    }
+    module.getContext()->disableMultithreading();
+    pm.addInstrumentation(
+        std::make_unique<StageDumper>(options.dumpStages, dumpError));
+  }
+  mlir::attn::buildAttnPipeline(pm, options.variant, *target);
+  LogicalResult result = pm.run(*clone);
+  if (dumpError)
+    return std::move(dumpError);
+  if (failed(result))
+    return llvm::createStringError("lowering failed");
+  return clone;
+}
+
+llvm::Expected<CompiledProgram> compile(ModuleOp module,
+                                        const CompileOptions &options) {
+  auto lowered = lower(module, options);
+  if (!lowered)
+    return lowered.takeError();
+  auto manifest = emitManifest(**lowered, options);
+  if (!manifest)
+    return manifest.takeError();
+  CompiledProgram program;
+  program.manifest = std::move(*manifest);
+  auto cpu = CpuJit::create(**lowered);
+  if (!cpu)
+    return cpu.takeError();
+  program.cpu = std::move(*cpu);
+  return program;
+}
+
+} // namespace attn

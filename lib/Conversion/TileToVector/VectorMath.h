@@ -1,0 +1,27 @@
+//===- VectorMath.h - exp2, log2 and exp in vector code ---------*- C++ -*-===//
+
+#ifndef ATTN_LIB_CONVERSION_TILETOVECTOR_VECTORMATH_H
+#define ATTN_LIB_CONVERSION_TILETOVECTOR_VECTORMATH_H
+
+#include "Emitter.h"
+
+namespace mlir::tile {
+
+/// True for operations of the math dialect that emitMath or LLVM's CPU
+/// backends turn into inline code.
+bool isSupportedMath(Operation *op);
+
+/// Names of the operations that isSupportedMath, for messages.
+StringRef getSupportedMathNames();
+
+/// exp(x) for f32 x <= 0, -inf and NaN; results below the least normal number
+/// are 0.
+Value emitExpOfNonPositive(Emitter &e, Value x);
+
+/// Replaces math.exp2 and math.log2 under `op`, scalar or vector, by
+/// arithmetic.
+void expandMath(Operation *op);
+
+} // namespace mlir::tile
+
+#endif // ATTN_LIB_CONVERSION_TILETOVECTOR_VECTORMATH_H

@@ -1,0 +1,112 @@
+// RUN: attn-opt %s --convert-tile-to-vector=vector-bits=256 | FileCheck %s
+// RUN: attn-opt %s --convert-tile-to-vector=vector-bits=512 | FileCheck %s --check-prefix=WIDE
+
+// Every argument is loaded through params: the address, the dynamic sizes as
+// i32, the dynamic strides as i64; an identity layout passes no strides.
+// CHECK-LABEL: llvm.func @abi(
+// CHECK-SAME:    %[[PARAMS:.*]]: !llvm.ptr, %[[PID:.*]]: i32)
+// CHECK:         %[[SLOT0:.*]] = llvm.getelementptr %[[PARAMS]][0]
+// CHECK:         %[[P0:.*]] = llvm.load %[[SLOT0]]
+// CHECK:         llvm.load %[[P0]] : !llvm.ptr -> !llvm.ptr
+// CHECK:         llvm.getelementptr %[[PARAMS]][1]
+// CHECK:         llvm.load %{{.*}} : !llvm.ptr -> i32
+// CHECK:         llvm.getelementptr %[[PARAMS]][2]
+// CHECK:         llvm.load %{{.*}} : !llvm.ptr -> i64
+// CHECK:         llvm.getelementptr %[[PARAMS]][3]
+// CHECK:         llvm.load %{{.*}} : !llvm.ptr -> !llvm.ptr
+// CHECK:         llvm.getelementptr %[[PARAMS]][4]
+// CHECK:         llvm.load %{{.*}} : !llvm.ptr -> i32
+// CHECK:         llvm.getelementptr %[[PARAMS]][5]
+// CHECK:         llvm.load %{{.*}} : !llvm.ptr -> f32
+// CHECK-NOT:     tile.
+// CHECK:         llvm.return
+tile.kernel @abi(%a: memref<?x64xf32, strided<[?, 1], offset: ?>>, %b: memref<?x64xf32>, %c: f32) attributes {num_warps = 4 : i32} {
+  %row = tile.program_id : i32
+  %zero = arith.constant 0 : i32
+  %t = tile.load %a[%row, %zero] : memref<?x64xf32, strided<[?, 1], offset: ?>> -> tensor<16x64xf32>
+  %s = tensor.splat %c : tensor<16x64xf32>
+  %m = arith.mulf %t, %s : tensor<16x64xf32>
+  tile.store %m, %b[%row, %zero] : tensor<16x64xf32>, memref<?x64xf32>
+  tile.return
+}
+
+// Rows are lanes: one read of B serves two vector registers of rows, for 4
+// columns (8 with 32 registers) of C at a time. Here B is f32 and is read in
+// place unless it is ragged.
+// CHECK-LABEL: llvm.func @mma(
+// CHECK:         %[[B:.*]]:2 = scf.if %{{.*}} -> (!llvm.ptr, i64)
+// CHECK:         scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>)
+// CHECK:           llvm.load %{{.*}} : !llvm.ptr -> vector<16xf32>
+// CHECK:           %[[ELEMENT:.*]] = llvm.load %{{.*}} : !llvm.ptr -> f32
+// CHECK:           vector.broadcast %[[ELEMENT]] : f32 to vector<16xf32>
+// CHECK:           llvm.intr.fmuladd
+// WIDE-LABEL: llvm.func @mma(
+// WIDE:         llvm.intr.fmuladd{{.*}} -> vector<32xf32>
+tile.kernel @mma(%a: memref<64x64xf32>, %b: memref<64x64xf32>, %c: memref<64x64xf32>) attributes {num_warps = 4 : i32} {
+  %zero = arith.constant 0 : i32
+  %acc = arith.constant dense<0.0> : tensor<64x64xf32>
+  %at = tile.load %a[%zero, %zero] : memref<64x64xf32> -> tensor<64x64xf32>
+  %bt = tile.load %b[%zero, %zero] : memref<64x64xf32> -> tensor<64x64xf32>
+  %r = tile.mma fma %at, %bt, %acc : tensor<64x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>
+  tile.store %r, %c[%zero, %zero] : tensor<64x64xf32>, memref<64x64xf32>
+  tile.return
+}
+
+// Elementwise operations and the reduction share one loop over the columns;
+// only what is used later is stored, in place of the tile that dies.
+// CHECK-LABEL: llvm.func @one_loop(
+// CHECK:         %[[MAX:.*]] = scf.for {{.*}} iter_args(%[[ACC:.*]] = %{{.*}}) -> (vector<16xf32>)
+// CHECK:           arith.mulf {{.*}} : vector<16xf32>
+// CHECK-NOT:       llvm.store
+// CHECK:           math.absf {{.*}} : vector<16xf32>
+// CHECK:           arith.cmpf ogt
+// CHECK:           llvm.store {{.*}} : vector<16xf32>, !llvm.ptr
+// CHECK-NEXT:      scf.yield
+// CHECK:         vector.reduction <maxnumf>, %[[MAX]]
+tile.kernel @one_loop(%x: memref<8x64xf32>, %y: memref<8xf32>, %c: f32) attributes {num_warps = 4 : i32} {
+  %zero = arith.constant 0 : i32
+  %t = tile.load %x[%zero, %zero] : memref<8x64xf32> -> tensor<8x64xf32>
+  %s = tensor.splat %c : tensor<8x64xf32>
+  %u = arith.mulf %t, %s : tensor<8x64xf32>
+  %v = math.absf %u : tensor<8x64xf32>
+  %m = tile.reduce max %v : tensor<8x64xf32> -> tensor<8xf32>
+  tile.store %v, %x[%zero, %zero] : tensor<8x64xf32>, memref<8x64xf32>
+  tile.store %m, %y[%zero] : tensor<8xf32>, memref<8xf32>
+  tile.return
+}
+
+// A loop-carried tile stays in its buffer.
+// CHECK-LABEL: llvm.func @carried(
+// CHECK-COUNT-2: llvm.alloca
+// CHECK-NOT:     llvm.alloca
+// CHECK:         scf.for %{{.*}} = %{{.*}} to %{{.*}} step %{{.*}} : i32
+// CHECK:           %[[NEXT:.*]] = arith.addf
+// CHECK:           llvm.store %[[NEXT]]
+tile.kernel @carried(%x: memref<?x64xf32>, %y: memref<64xf32>, %n: i32) attributes {num_warps = 4 : i32} {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %init = arith.constant dense<0.0> : tensor<64xf32>
+  %sum = scf.for %i = %zero to %n step %one iter_args(%acc = %init) -> (tensor<64xf32>) : i32 {
+    %t = tile.load %x[%i, %zero] : memref<?x64xf32> -> tensor<64xf32>
+    %next = arith.addf %acc, %t : tensor<64xf32>
+    scf.yield %next : tensor<64xf32>
+  }
+  tile.store %sum, %y[%zero] : tensor<64xf32>, memref<64xf32>
+  tile.return
+}
+
+// exp2 and log2 become arithmetic.
+// CHECK-LABEL: llvm.func @math(
+// CHECK-NOT:     math.exp2
+// CHECK-NOT:     math.log2
+// CHECK:         llvm.return
+tile.kernel @math(%x: memref<64xf32>, %c: f32) attributes {num_warps = 4 : i32} {
+  %zero = arith.constant 0 : i32
+  %e = math.exp2 %c : f32
+  %t = tile.load %x[%zero] : memref<64xf32> -> tensor<64xf32>
+  %l = math.log2 %t : tensor<64xf32>
+  %s = tensor.splat %e : tensor<64xf32>
+  %r = arith.addf %l, %s : tensor<64xf32>
+  tile.store %r, %x[%zero] : tensor<64xf32>, memref<64xf32>
+  tile.return
+}
