@@ -19,6 +19,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <ctime>
 #include <functional>
 #include <random>
 #include <thread>
@@ -44,14 +45,30 @@ static double millisecondsOf(function_ref<void()> work) {
       .count();
 }
 
-/// The median of `repeat` runs after one that isn't counted.
-static double medianOf(function_ref<void()> work) {
+/// Medians, in ms, of `repeat` runs after one that isn't counted. The CPU time
+/// of all threads tells what a busy machine hides.
+struct Timing {
+  double wall, cpu;
+};
+
+static Timing medianOf(function_ref<void()> work) {
   work();
-  std::vector<double> times(repeat);
-  for (double &time : times)
-    time = millisecondsOf(work);
-  llvm::sort(times);
-  return times[times.size() / 2];
+  std::vector<double> wall, cpu;
+  for (int i = 0; i < repeat; ++i) {
+    std::clock_t start = std::clock();
+    wall.push_back(millisecondsOf(work));
+    cpu.push_back(1e3 * (std::clock() - start) / CLOCKS_PER_SEC);
+  }
+  llvm::sort(wall);
+  llvm::sort(cpu);
+  return {wall[repeat / 2], cpu[repeat / 2]};
+}
+
+static void print(const char *what, Timing time, double flops) {
+  outs() << format("%-8s %8.2f ms, %6.1f GFLOP/s; %8.2f ms of CPU, %6.1f "
+                   "GFLOP/s a thread\n",
+                   what, time.wall, flops / time.wall / 1e6, time.cpu,
+                   flops / time.cpu / 1e6);
 }
 
 /// Runs `work(id)` for every id below `count`; threads draw ids.
@@ -77,8 +94,8 @@ static std::string getSource() {
     })";
   return formatv(
       R"(func.func @attention(%q: {0}, %k: {0}, %v: {0}, %o: {0}) -> {0} {{
-  %r = attn.attention ins(%q, %k, %v : {0}, {0}, {0}) outs(%o : {0}) {1}
-    {{schedule = #attn.schedule<block_m = {2}, block_n = {3}, num_stages = 1, num_warps = 1>}
+  %r = attn.attention ins(%q, %k, %v : {0}, {0}, {0}) outs(%o : {0})
+    {{schedule = #attn.schedule<block_m = {2}, block_n = {3}, num_stages = 1, num_warps = 1>} {1}
     -> {0}
   return %r : {0}
 })",
@@ -97,14 +114,13 @@ int main(int argc, char **argv) {
   mlir::attn::buildAttnPipeline(pm, mlir::attn::Variant::Fused,
                                 *mlir::attn::TargetInfo::lookup("cpu"));
   bool compiled = false;
-  double passes = millisecondsOf(
-      [&] { compiled = module && succeeded(pm.run(*module)); });
+  double passes =
+      millisecondsOf([&] { compiled = module && succeeded(pm.run(*module)); });
   if (!compiled)
     return 1;
   ExitOnError exitOnError("attn-bench-cpu: ");
   std::unique_ptr<attn::CpuJit> jit;
-  std::string name =
-      formatv("fused_attn_cpu_{0}_d{1}", dtype, headDim).str();
+  std::string name = formatv("fused_attn_cpu_{0}_d{1}", dtype, headDim).str();
   void *address = nullptr;
   double machineCode = millisecondsOf([&] {
     jit = exitOnError(attn::CpuJit::create(*module));
@@ -131,25 +147,23 @@ int main(int argc, char **argv) {
   std::vector<Memory> memory;
   std::vector<void *> params;
   for (auto &tensor : tensors)
-    memory.push_back({tensor.data(), 1, int32_t(length),
-                      {size, headSize, headDim}});
+    memory.push_back(
+        {tensor.data(), 1, int32_t(length), {size, headSize, headDim}});
   for (Memory &m : memory)
     params.insert(params.end(), {&m.data, &m.batch, &m.rows, &m.strides[0],
                                  &m.strides[1], &m.strides[2]});
   auto *kernel = reinterpret_cast<void (*)(void **, int32_t)>(address);
   int64_t grid = heads * divideCeil(length, blockM);
-  double fused = medianOf([&] {
-    parallelFor(grid, [&](int id) { kernel(params.data(), id); });
-  });
+  Timing fused = medianOf(
+      [&] { parallelFor(grid, [&](int id) { kernel(params.data(), id); }); });
   double flops = 4.0 * heads * length * length * headDim / (causal ? 2 : 1);
-  outs() << format("fused:   %.2f ms, %.1f GFLOP/s\n", fused,
-                   flops / fused / 1e6);
+  print("fused", fused, flops);
   if (bytes != 4)
     return 0;
 
   setSingleThreadedBlas();
   std::vector<float> output(size), scores(heads * length * length);
-  double unfused = medianOf([&] {
+  Timing unfused = medianOf([&] {
     parallelFor(heads, [&](int head) {
       int64_t at = head * headSize;
       runUnfusedHead(&tensors[0][at], &tensors[1][at], &tensors[2][at],
@@ -160,7 +174,8 @@ int main(int argc, char **argv) {
   double error = 0;
   for (auto [a, b] : zip(output, tensors[3]))
     error = std::max<double>(error, std::abs(a - b));
-  outs() << format("unfused: %.2f ms, %.1f GFLOP/s (OpenBLAS), fused is %.2fx "
-                   "as fast, largest difference %.1e\n",
-                   unfused, flops / unfused / 1e6, unfused / fused, error);
+  print("unfused", unfused, flops);
+  outs() << format("fused is %.2f times as fast as OpenBLAS; largest "
+                   "difference %.1e\n",
+                   unfused.wall / fused.wall, error);
 }
