@@ -67,6 +67,10 @@ attn::CpuJit::create(mlir::ModuleOp op) {
     function.addFnAttr("prefer-vector-width", "512");
   if (Error error = optimize(*module, **machine))
     return error;
+  std::vector<std::string> names;
+  for (Function &function : *module)
+    if (!function.isDeclaration())
+      names.push_back(function.getName().str());
 
   auto jit = orc::LLJITBuilder()
                  .setJITTargetMachineBuilder(std::move(*target))
@@ -76,6 +80,11 @@ attn::CpuJit::create(mlir::ModuleOp op) {
   if (Error error = (*jit)->addIRModule(
           orc::ThreadSafeModule(std::move(module), std::move(context))))
     return error;
+  // Machine code is made on the first look-up: do it here, where an error can
+  // be reported.
+  for (const std::string &name : names)
+    if (auto address = (*jit)->lookup(name); !address)
+      return address.takeError();
   return std::unique_ptr<CpuJit>(new CpuJit(std::move(*jit)));
 }
 

@@ -88,12 +88,16 @@ Kernels::Kernels(llvm::StringRef text, int64_t vectorBits) {
 }
 
 void Kernels::run(llvm::StringRef name, int32_t grid, Params &params) const {
+  for (int32_t id = 0; id < grid; ++id)
+    runOne(name, id, params);
+}
+
+void Kernels::runOne(llvm::StringRef name, int32_t id, Params &params) const {
   auto *kernel =
       reinterpret_cast<void (*)(void **, int32_t)>(jit->lookup(name));
   if (!kernel)
     llvm::report_fatal_error("no kernel of this name");
-  for (int32_t id = 0; id < grid; ++id)
-    kernel(params.get(), id);
+  kernel(params.get(), id);
 }
 
 std::string attn::test::substitute(

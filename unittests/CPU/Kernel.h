@@ -64,6 +64,7 @@ public:
   explicit Kernels(llvm::StringRef text, int64_t vectorBits = 0);
 
   void run(llvm::StringRef name, int32_t grid, Params &params) const;
+  void runOne(llvm::StringRef name, int32_t id, Params &params) const;
 
 private:
   std::unique_ptr<CpuJit> jit;

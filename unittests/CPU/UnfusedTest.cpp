@@ -246,4 +246,71 @@ TEST(Unfused, MathFunctions) {
   }
 }
 
+constexpr const char *kReluGram = R"mlir(
+!mem = memref<?x?x16x$T, strided<[?, ?, 1]>>
+tile.kernel @gram(%x: !mem, %y: memref<?x16xf32>) attributes {num_warps = 4 : i32} {
+  %h = tile.program_id : i32
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %t = tile.load %x[%h, %c0, %c0] : !mem -> tensor<16x16x$T>
+  %zero = arith.constant dense<0.0> : tensor<16x16xf32>
+  %s = tile.mma $P %t, %t, %zero {transpose_b} : tensor<16x16x$T>, tensor<16x16x$T>, tensor<16x16xf32>
+  %relu = arith.maximumf %s, %zero : tensor<16x16xf32>
+  %two = arith.constant dense<2.0> : tensor<16x16x$T>
+  %doubled = arith.mulf %t, %two : tensor<16x16x$T>
+  %iota = tile.iota : tensor<16xi32>
+  %columns = arith.sitofp %iota : tensor<16xi32> to tensor<16x$T>
+  %bias = tile.broadcast %columns dim 1 : tensor<16x$T> -> tensor<16x16x$T>
+  %b = arith.addf %doubled, %bias : tensor<16x16x$T>
+  $CAST
+  %o = tile.mma $P %p, %b, %s : tensor<16x16x$T>, tensor<16x16x$T>, tensor<16x16xf32>
+  tile.store %o, %y[%c0, %c0] : tensor<16x16xf32>, memref<?x16xf32>
+  tile.return
+}
+)mlir";
+
+/// A kernel edited by hand: one tile is both operands of a product, no softmax,
+/// a computed right operand, a product that adds to a tile which is read again.
+TEST(Unfused, HandEdited) {
+  for (std::string type : {"f32", "bf16"}) {
+    bool isF32 = type == "f32";
+    Kernels kernels(substitute(
+        kReluGram,
+        {{"CAST", isF32 ? "%p = arith.addf %relu, %zero : tensor<16x16xf32>"
+                        : "%p = arith.truncf %relu : tensor<16x16xf32> to "
+                          "tensor<16x16xbf16>"},
+         {"P", isF32 ? "fma" : "mma"},
+         {"T", type}}));
+    constexpr int64_t n = 16, rows = 13;
+    Buffer x(type, 2 * rows * n), y("f32", n * n);
+    x.randomize(1);
+    Params params;
+    params.addMemRef(x.data(), {2, rows}, {rows * n, n});
+    params.addMemRef(y.data(), {n}, {});
+    // Beyond the memref, also in a selecting dimension, everything is 0.
+    for (int64_t h : {0, 1, 2}) {
+      kernels.runOne("gram", h, params);
+      auto at = [&](int64_t i, int64_t j) {
+        return h < 2 && i < rows ? x.get((h * rows + i) * n + j) : 0;
+      };
+      for (int64_t i = 0; i < n; ++i) {
+        std::vector<double> s(n);
+        for (int64_t j = 0; j < n; ++j)
+          for (int64_t k = 0; k < n; ++k)
+            s[j] += at(i, k) * at(j, k);
+        for (int64_t j = 0; j < n; ++j) {
+          double want = s[j], size = 1;
+          for (int64_t k = 0; k < n; ++k) {
+            double term = std::max(s[k], 0.0) * (2 * at(k, j) + j);
+            want += term;
+            size += std::abs(term);
+          }
+          ASSERT_NEAR(y.get(i * n + j), want, (isF32 ? 1e-6 : 1e-2) * size)
+              << type << " " << h << ": " << i << "," << j;
+        }
+      }
+    }
+  }
+}
+
 } // namespace

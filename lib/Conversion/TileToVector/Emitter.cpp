@@ -132,6 +132,27 @@ Value Emitter::scratchToMemory(Value value, Type element) {
   return arith::BitcastOp::create(b, loc, withLanesOf(element, value), half);
 }
 
+void Emitter::transpose(MutableArrayRef<Value> vectors) {
+  // Swaps the off-diagonal quarters of ever smaller squares.
+  int64_t size = vectors.size();
+  for (int64_t half = size / 2; half > 0; half /= 2) {
+    SmallVector<int64_t> upper, lower;
+    for (int64_t lane = 0; lane < size; ++lane) {
+      bool inRight = lane & half;
+      upper.push_back(inRight ? size + lane - half : lane);
+      lower.push_back(inRight ? size + lane : lane + half);
+    }
+    for (int64_t row = 0; row < size; ++row) {
+      if (row & half)
+        continue;
+      Value a = vectors[row], b = vectors[row + half];
+      vectors[row] = vector::ShuffleOp::create(this->b, loc, a, b, upper);
+      vectors[row + half] =
+          vector::ShuffleOp::create(this->b, loc, a, b, lower);
+    }
+  }
+}
+
 void Emitter::loop(Value lb, Value ub, int64_t step,
                    function_ref<void(Value)> body) {
   auto loop = scf::ForOp::create(b, loc, lb, ub, i64(step));

@@ -37,6 +37,9 @@ public:
   Value load(Value pointer, Value index, Type element, int64_t lanes);
   void store(Value value, Value pointer, Value index);
 
+  /// Transposes n vectors of n lanes, n a power of two.
+  void transpose(MutableArrayRef<Value> vectors);
+
   /// Between what computation, scratch and memory hold of tiles of `element`.
   Value computeToScratch(Value value, Type element);
   Value scratchToCompute(Value value, Type element);

@@ -114,6 +114,10 @@ private:
 
   Window emitWindow(Value memref, ValueRange indices, RankedTensorType tile);
   Value copyToRowMajor(const Window &window, Operation *op);
+  Value copyToLanes(const Window &window, RankedTensorType type, Operation *op);
+  void
+  forEachSquare(RankedTensorType type,
+                function_ref<void(Value row, Value col, int64_t size)> body);
   void copyRow(const Window &window, Value row,
                function_ref<void(Value col, int64_t lanes)> copy);
   void zeroFill(Value buffer, Type element, int64_t count);
@@ -891,24 +895,55 @@ void KernelLowering::emitLoad(LoadOp op) {
     buffers[tile] = copyToRowMajor(w, op);
     return;
   }
+  buffers[tile] = copyToLanes(w, type, op);
+}
+
+/// Copies a window to scratch memory with rows along the lanes: by square
+/// blocks that are transposed in registers, or element by element where the
+/// window is ragged.
+Value KernelLowering::copyToLanes(const Window &w, RankedTensorType type,
+                                  Operation *op) {
   Value buffer = allocateTile(type, op);
-  Type element = getScratchType(w.element);
-  auto ifRagged =
-      scf::IfOp::create(builder, e.loc, w.isFull, /*withElseRegion=*/true);
-  {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(ifRagged.elseBlock());
-    zeroFill(buffer, element, w.rows * w.cols);
-  }
+  Type element = getScratchType(w.element), memory = getMemoryType(w.element);
+  auto branch = scf::IfOp::create(builder, e.loc, w.isFull,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  forEachSquare(type, [&](Value row, Value col, int64_t size) {
+    SmallVector<Value> vectors;
+    for (int64_t i = 0; i < size; ++i) {
+      Value at = e.add(e.mul(e.add(row, e.i64(i)), w.rowStride), col);
+      vectors.push_back(
+          e.memoryToScratch(e.load(w.pointer, at, memory, size), w.element));
+    }
+    e.transpose(vectors);
+    for (auto [i, vector] : llvm::enumerate(vectors))
+      e.store(vector, buffer,
+              getElementOffset(type, row, e.add(col, e.i64(i))));
+  });
+
+  builder.setInsertionPointToStart(branch.elseBlock());
+  zeroFill(buffer, element, w.rows * w.cols);
   e.loop(w.rowBegin, w.rowEnd, 1, [&](Value row) {
     e.loop(w.colBegin, w.colEnd, 1, [&](Value col) {
       Value from = e.add(e.mul(row, w.rowStride), col);
-      Value value = e.load(w.pointer, from, getMemoryType(w.element), 0);
-      e.store(e.memoryToScratch(value, w.element), buffer,
-              getElementOffset(type, row, col));
+      e.store(e.memoryToScratch(e.load(w.pointer, from, memory, 0), w.element),
+              buffer, getElementOffset(type, row, col));
     });
   });
-  buffers[tile] = buffer;
+  return buffer;
+}
+
+/// Covers a tile whose rows are lanes by squares no larger than a register.
+void KernelLowering::forEachSquare(
+    RankedTensorType type,
+    function_ref<void(Value row, Value col, int64_t size)> body) {
+  int64_t size = std::min({getNumLanes(type.getDimSize(0)),
+                           getNumLanes(type.getDimSize(1)), maxLanes / 2});
+  e.loop(e.i64(0), e.i64(type.getDimSize(0)), size, [&](Value row) {
+    e.loop(e.i64(0), e.i64(type.getDimSize(1)), size,
+           [&](Value col) { body(row, col, size); });
+  });
 }
 
 void KernelLowering::emitStore(StoreOp op) {
@@ -922,11 +957,30 @@ void KernelLowering::emitStore(StoreOp op) {
     e.store(e.scratchToMemory(value, w.element), w.pointer,
             e.add(e.mul(row, w.rowStride), col));
   };
-  e.loop(w.rowBegin, w.rowEnd, 1, [&](Value row) {
-    if (type.getRank() == 1 || !lanesAreRows)
+  if (type.getRank() == 1 || !lanesAreRows) {
+    e.loop(w.rowBegin, w.rowEnd, 1, [&](Value row) {
       copyRow(w, row, [&](Value col, int64_t lanes) { copy(row, col, lanes); });
-    else
-      e.loop(w.colBegin, w.colEnd, 1, [&](Value col) { copy(row, col, 0); });
+    });
+    return;
+  }
+  auto branch = scf::IfOp::create(builder, e.loc, w.isFull,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  forEachSquare(type, [&](Value row, Value col, int64_t size) {
+    SmallVector<Value> vectors;
+    for (int64_t i = 0; i < size; ++i)
+      vectors.push_back(
+          e.load(buffer, getElementOffset(type, row, e.add(col, e.i64(i))),
+                 element, size));
+    e.transpose(vectors);
+    for (auto [i, vector] : llvm::enumerate(vectors))
+      e.store(e.scratchToMemory(vector, w.element), w.pointer,
+              e.add(e.mul(e.add(row, e.i64(i)), w.rowStride), col));
+  });
+  builder.setInsertionPointToStart(branch.elseBlock());
+  e.loop(w.rowBegin, w.rowEnd, 1, [&](Value row) {
+    e.loop(w.colBegin, w.colEnd, 1, [&](Value col) { copy(row, col, 0); });
   });
 }
 
@@ -1030,7 +1084,9 @@ struct ConvertTileToVectorPass
          llvm::make_early_inc_range(getOperation().getOps<KernelOp>()))
       if (failed(KernelLowering(kernel, vectorBits).run()))
         return signalPassFailure();
-    expandMath(getOperation());
+    // Narrower vectors than AVX-512's come with CPUs on which LLVM converts to
+    // bf16 by calls.
+    expandMath(getOperation(), /*expandBF16=*/vectorBits < 512);
   }
 };
 

@@ -1,6 +1,7 @@
 //===- VectorMath.cpp - exp2, log2 and exp in vector code -----------------===//
 
 #include "VectorMath.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
@@ -140,11 +141,13 @@ Value mlir::tile::emitExpOfNonPositive(Emitter &e, Value x) {
   return f.select(f.less(x, f.constant(-87.3f)), f.constant(0.0f), result);
 }
 
-void mlir::tile::expandMath(Operation *op) {
+void mlir::tile::expandMath(Operation *op, bool expandBF16) {
   RewritePatternSet patterns(op->getContext());
   patterns.add<Exp2ToArith>(op->getContext());
   populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
     return name == math::Log2Op::getOperationName();
   });
+  if (expandBF16)
+    arith::populateExpandBFloat16Patterns(patterns);
   walkAndApplyPatterns(op, std::move(patterns));
 }

@@ -19,8 +19,8 @@ StringRef getSupportedMathNames();
 Value emitExpOfNonPositive(Emitter &e, Value x);
 
 /// Replaces math.exp2 and math.log2 under `op`, scalar or vector, by
-/// arithmetic.
-void expandMath(Operation *op);
+/// arithmetic, and on demand conversions between bf16 and f32.
+void expandMath(Operation *op, bool expandBF16);
 
 } // namespace mlir::tile
 
