@@ -27,6 +27,13 @@ Expr Expr::apply(Op op, std::vector<Expr> operands) {
   return expr;
 }
 
+std::optional<std::pair<Symbol, Symbol>> Expr::getSymbolEquality() const {
+  if (op != Op::Eq || operands[0].op != Op::Symbol ||
+      operands[1].op != Op::Symbol)
+    return std::nullopt;
+  return std::pair(operands[0].symbolRef, operands[1].symbolRef);
+}
+
 static llvm::Error overflow() {
   return llvm::createStringError("the sizes overflow 64-bit arithmetic");
 }

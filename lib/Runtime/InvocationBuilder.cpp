@@ -129,7 +129,7 @@ llvm::Expected<int64_t> InvocationBuilder::evaluate(const Expr &expr) const {
 }
 
 llvm::Expected<int64_t>
-InvocationBuilder::evaluateSize(const Expr &expr, llvm::StringRef what) const {
+InvocationBuilder::evaluateSize(const Expr &expr, const llvm::Twine &what) const {
   llvm::Expected<int64_t> size = evaluate(expr);
   if (size && *size < 0)
     return llvm::createStringError(what +
@@ -169,7 +169,7 @@ int64_t InvocationBuilder::findFreeOffset(int64_t bytes) const {
 }
 
 llvm::Error InvocationBuilder::addAlloc(const Step &step) {
-  llvm::Expected<int64_t> bytes = evaluateSize(step.bytes, "an allocation");
+  llvm::Expected<int64_t> bytes = evaluateSize(*step.bytes, "an allocation");
   if (!bytes)
     return bytes.takeError();
   const llvm::StringRef name = manifest.buffers[step.buffer].name;
@@ -190,7 +190,7 @@ llvm::Error InvocationBuilder::addTransfer(const Step &step) {
   timed.name =
       isCopy ? "copy " + manifest.buffers[step.source].name + " -> " + name
              : "memset " + name;
-  llvm::Expected<int64_t> bytes = evaluateSize(step.bytes, timed.name);
+  llvm::Expected<int64_t> bytes = evaluateSize(*step.bytes, timed.name);
   if (!bytes)
     return bytes.takeError();
   const PlacedBuffer &destination = buffers[step.buffer];
@@ -220,13 +220,17 @@ llvm::Error InvocationBuilder::addLaunch(const Step &step) {
   timed.kind = step.kind;
   timed.name = kernel.name;
   timed.kernel = step.kernel;
-  const std::pair<const Expr *, int64_t *> sizes[] = {
-      {&step.grid, &timed.grid},
-      {&step.bytes, &timed.bytes},
-      {&step.flops, &timed.flops}};
-  for (auto [expr, value] : sizes) {
+  llvm::Expected<int64_t> grid =
+      evaluateSize(step.grid, "the grid of kernel '" + kernel.name + "'");
+  if (!grid)
+    return grid.takeError();
+  timed.grid = *grid;
+  for (auto [expr, value] : {std::pair(&step.bytes, &timed.bytes),
+                             std::pair(&step.flops, &timed.flops)}) {
+    if (!*expr)
+      continue;
     llvm::Expected<int64_t> size =
-        evaluateSize(*expr, "a size of kernel '" + kernel.name + "'");
+        evaluateSize(**expr, "the cost of kernel '" + kernel.name + "'");
     if (!size)
       return size.takeError();
     *value = *size;

@@ -41,7 +41,7 @@ private:
 
   llvm::Expected<int64_t> evaluate(const Expr &expr) const;
   llvm::Expected<int64_t> evaluateSize(const Expr &expr,
-                                       llvm::StringRef what) const;
+                                       const llvm::Twine &what) const;
   int64_t findFreeOffset(int64_t bytes) const;
 
   const Manifest &manifest;

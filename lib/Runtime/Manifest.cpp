@@ -58,6 +58,8 @@ private:
   bool parseOperator(const Array &json, Expr &expr, Path path);
 
   bool getExpr(const Object &json, StringLiteral key, Expr &expr, Path path);
+  bool getExpr(const Object &json, StringLiteral key, std::optional<Expr> &expr,
+               Path path);
   bool getLiveBuffer(const Object &json, StringLiteral key, bool isWritten,
                      unsigned &index, Path path);
 
@@ -323,8 +325,8 @@ bool ManifestParser::parseLaunch(const Object &json, Step &step, Path path) {
     return fail(path.field("kernel"), "needs the name of one of 'kernels'");
   step.kernel = kernel->second;
   return getExpr(json, "grid", step.grid, path) &&
-         getExpr(json, "bytes", step.bytes, path) &&
-         getExpr(json, "flops", step.flops, path) &&
+         (!json.get("bytes") || getExpr(json, "bytes", step.bytes, path)) &&
+         (!json.get("flops") || getExpr(json, "flops", step.flops, path)) &&
          forEachElement(json, "args", path, [&](const Value &v, Path p) {
            return parseKernelArgument(v, step.arguments.emplace_back(), p);
          });
@@ -391,6 +393,11 @@ bool ManifestParser::getExpr(const Object &json, StringLiteral key, Expr &expr,
   if (!value)
     return fail(path.field(key), "needs an expression");
   return parseExpr(*value, expr, path.field(key));
+}
+
+bool ManifestParser::getExpr(const Object &json, StringLiteral key,
+                             std::optional<Expr> &expr, Path path) {
+  return getExpr(json, key, expr.emplace(), path);
 }
 
 bool ManifestParser::parseExpr(const Value &json, Expr &expr, Path path) {
@@ -471,4 +478,46 @@ llvm::Expected<Manifest> Manifest::parse(llvm::StringRef json) {
   if (!parser.parse(*value, root))
     return root.getError();
   return std::move(parser.manifest);
+}
+
+llvm::Expected<std::vector<llvm::SmallVector<int64_t, 4>>>
+Manifest::inferShapes(
+    llvm::ArrayRef<llvm::SmallVector<int64_t, 4>> inputShapes) const {
+  std::vector<llvm::SmallVector<int64_t, 4>> shapes;
+  for (const Argument &argument : arguments) {
+    shapes.push_back(argument.shape);
+    if (argument.isOutput)
+      continue;
+    if (inputShapes.empty())
+      return llvm::createStringError("no shape for input '" + argument.name +
+                                     "'");
+    if (inputShapes.front().size() != argument.shape.size())
+      return llvm::createStringError(
+          "input '" + argument.name + "' needs " +
+          llvm::Twine(argument.shape.size()) + " dimensions, got " +
+          llvm::Twine(inputShapes.front().size()));
+    shapes.back() = inputShapes.front();
+    inputShapes = inputShapes.drop_front();
+  }
+  if (!inputShapes.empty())
+    return llvm::createStringError("more shapes than inputs");
+
+  for (const Check &check : checks) {
+    const auto equality = check.condition.getSymbolEquality();
+    if (!equality || equality->first.kind != Symbol::Kind::Dim ||
+        equality->second.kind != Symbol::Kind::Dim)
+      continue;
+    int64_t &first = shapes[equality->first.argument][equality->first.dim];
+    int64_t &second = shapes[equality->second.argument][equality->second.dim];
+    if (first == kDynamicSize)
+      first = second;
+    else if (second == kDynamicSize)
+      second = first;
+  }
+  for (auto [argument, shape] : llvm::zip_equal(arguments, shapes))
+    if (llvm::is_contained(shape, kDynamicSize))
+      return llvm::createStringError(
+          "the size of output '" + argument.name +
+          "' does not follow from the inputs; give it a static shape");
+  return shapes;
 }

@@ -32,6 +32,12 @@ VariantReport VariantReport::failure(llvm::StringRef variant,
   return report;
 }
 
+/// A sum is known only if all its terms are.
+static void addIfKnown(std::optional<int64_t> &sum,
+                       std::optional<int64_t> term) {
+  sum = sum && term ? std::optional(*sum + *term) : std::nullopt;
+}
+
 VariantReport VariantReport::create(const Executable &executable,
                                     const Invocation &invocation,
                                     const Profile *profile) {
@@ -56,8 +62,8 @@ VariantReport VariantReport::create(const Executable &executable,
     }
     KernelReport &kernel = report.kernels[row->second];
     ++kernel.calls;
-    kernel.bytes += step.bytes;
-    kernel.flops += step.flops;
+    addIfKnown(kernel.bytes, step.bytes);
+    addIfKnown(kernel.flops, step.flops);
     if (profile)
       for (auto [sum, sample] :
            llvm::zip_equal(samples[row->second], profile->stepSamples[index]))
@@ -133,8 +139,8 @@ static void writeKernel(llvm::json::OStream &json, const KernelReport &kernel) {
     json.attribute("kind", getKindName(kernel.kind));
     json.attribute("calls", kernel.calls);
     writeTime(json, kernel.time);
-    json.attribute("bytes", kernel.bytes);
-    json.attribute("flops", kernel.flops);
+    json.attribute("bytes", toJSON(kernel.bytes));
+    json.attribute("flops", toJSON(kernel.flops));
     if (kernel.resources)
       writeResources(json, *kernel.resources);
   });
@@ -159,6 +165,8 @@ static void writeVariant(llvm::json::OStream &json,
     json.attribute("error", toJSON(report.error));
     json.attribute("max_abs_error", toJSON(report.maxAbsError));
     json.attribute("lse_error", toJSON(report.lseError));
+    if (report.sampledRows)
+      json.attribute("sampled_rows", *report.sampledRows);
   });
 }
 
@@ -227,6 +235,10 @@ static std::string formatBytes(int64_t bytes) {
                    : llvm::formatv("{0:F1} {1}", value, kUnits[unit]).str();
 }
 
+static std::string formatOptional(std::optional<int64_t> bytes) {
+  return bytes ? formatBytes(*bytes) : "-";
+}
+
 static std::string formatMicroseconds(double value) {
   return llvm::formatv("{0:F1}", value).str();
 }
@@ -276,24 +288,41 @@ static void addVariantRows(Table &table, const VariantReport &report) {
         {report.variant + " (" + report.target + "): " + report.status});
     return;
   }
-  int64_t bytes = 0;
+  std::optional<int64_t> bytes = 0;
   for (const KernelReport &kernel : report.kernels)
-    bytes += kernel.bytes;
-  auto formatOptional = [](std::optional<int64_t> value) {
-    return value ? formatBytes(*value) : "-";
-  };
+    addIfKnown(bytes, kernel.bytes);
   auto [median, min, max] = formatTime(report.time);
   table.addRow(
       {report.variant + " (" + report.target + "): " + formatCounts(report) +
            (report.isWarm ? ", warm" : ""),
-       "", median, min, max, formatBytes(bytes),
+       "", median, min, max, formatOptional(bytes),
        formatOptional(report.minBytes),
        formatOptional(report.maxIntermediateBytes), formatError(report.error)});
   for (const KernelReport &kernel : report.kernels) {
     auto [median, min, max] = formatTime(kernel.time);
     table.addRow({"  " + kernel.name, std::to_string(kernel.calls), median, min,
-                  max, formatBytes(kernel.bytes)});
+                  max, formatOptional(kernel.bytes)});
   }
+}
+
+std::string attn::describe(const KernelResources &resources) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << resources.name << ": " << resources.registers << " registers, "
+     << resources.sharedBytes << " bytes of shared memory, ";
+  if (resources.spillStoreBytes)
+    os << *resources.spillStoreBytes + resources.spillLoadBytes.value_or(0)
+       << " bytes spilled";
+  else
+    os << resources.localBytes << " bytes of local memory";
+  if (!resources.occupancy)
+    return text;
+  const Occupancy &occupancy = *resources.occupancy;
+  os << "; " << occupancy.warpsPerSM << " of " << occupancy.maxWarpsPerSM
+     << " warps an SM in " << occupancy.blocksPerSM << " blocks ("
+     << llvm::format("%.1f", 100 * occupancy.getFraction())
+     << " % computed occupancy, limited by " << occupancy.limit << ")";
+  return text;
 }
 
 void attn::printTable(llvm::raw_ostream &os, const Report &report) {
@@ -304,6 +333,10 @@ void attn::printTable(llvm::raw_ostream &os, const Report &report) {
   for (const VariantReport &variant : report.variants)
     addVariantRows(table, variant);
   table.print(os);
+  for (const VariantReport &variant : report.variants)
+    for (const KernelReport &kernel : variant.kernels)
+      if (kernel.resources)
+        os << describe(*kernel.resources) << '\n';
   for (const VariantReport &variant : report.variants)
     if (!variant.message.empty())
       os << variant.variant << ": " << variant.message << '\n';

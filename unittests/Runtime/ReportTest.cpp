@@ -90,6 +90,23 @@ TEST(ReportTest, WritesTheSchema) {
   EXPECT_TRUE(fused.getNull("min_bytes"));
 }
 
+TEST(ReportTest, DescribesResources) {
+  KernelResources resources;
+  resources.name = "fused";
+  resources.registers = 255;
+  resources.sharedBytes = 49152;
+  resources.localBytes = 8;
+  EXPECT_EQ(describe(resources), "fused: 255 registers, 49152 bytes of shared "
+                                 "memory, 8 bytes of local memory");
+  resources.spillStoreBytes = 0;
+  resources.spillLoadBytes = 0;
+  resources.occupancy = Occupancy{2, 8, 64, "registers"};
+  EXPECT_EQ(describe(resources),
+            "fused: 255 registers, 49152 bytes of shared memory, 0 bytes "
+            "spilled; 8 of 64 warps an SM in 2 blocks (12.5 % computed "
+            "occupancy, limited by registers)");
+}
+
 TEST(ReportTest, PrintsATable) {
   std::string text;
   llvm::raw_string_ostream os(text);

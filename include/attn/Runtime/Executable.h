@@ -50,9 +50,9 @@ struct TimedStep {
   /// Launch: index in Manifest::kernels.
   unsigned kernel = 0;
   int64_t grid = 0;
-  /// Read and written. A copy counts its size twice.
-  int64_t bytes = 0;
-  int64_t flops = 0;
+  /// Read and written, if known. A copy counts its size twice.
+  std::optional<int64_t> bytes;
+  std::optional<int64_t> flops;
 };
 
 struct ProfileOptions {

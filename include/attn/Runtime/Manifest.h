@@ -12,9 +12,11 @@
 
 #include "attn/Runtime/DType.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Error.h"
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,6 +55,9 @@ public:
   static Expr symbol(Symbol symbol);
   /// `operands` as many as `op` takes.
   static Expr apply(Op op, std::vector<Expr> operands);
+
+  /// The two symbols of `["eq", symbol, symbol]`.
+  std::optional<std::pair<Symbol, Symbol>> getSymbolEquality() const;
 
   using SymbolValues = llvm::function_ref<int64_t(const Symbol &)>;
   llvm::Expected<int64_t> evaluate(SymbolValues symbols) const;
@@ -120,14 +125,14 @@ struct Step {
   /// Manifest::buffers, as is `source`.
   unsigned buffer = 0;
   unsigned source = 0;
-  /// Launch: bytes that the kernel moves; else the size.
-  Expr bytes;
+  /// Launch: bytes that the kernel moves, if known; else the size.
+  std::optional<Expr> bytes;
   /// Memset: the byte's value.
   uint8_t fill = 0;
   /// Launch only.
   unsigned kernel = 0;
   Expr grid;
-  Expr flops;
+  std::optional<Expr> flops;
   std::vector<KernelArgument> arguments;
 };
 
@@ -152,6 +157,12 @@ struct Manifest {
   /// Parses and validates. Errors start with the JSON path of the problem, such
   /// as `plan[2].args[0].buffer`.
   static llvm::Expected<Manifest> parse(llvm::StringRef json);
+
+  /// Shapes by argument, in which the dynamic sizes of the outputs are those
+  /// that the checks tie to the inputs. `inputShapes` holds the shapes of the
+  /// inputs, in order; sizes must fit the declared ones only in number.
+  llvm::Expected<std::vector<llvm::SmallVector<int64_t, 4>>>
+  inferShapes(llvm::ArrayRef<llvm::SmallVector<int64_t, 4>> inputShapes) const;
 };
 
 } // namespace attn

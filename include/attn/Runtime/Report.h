@@ -24,8 +24,8 @@ struct KernelReport {
   Step::Kind kind;
   /// The rest is per forward: sums over the calls.
   int64_t calls = 0;
-  int64_t bytes = 0;
-  int64_t flops = 0;
+  std::optional<int64_t> bytes = 0;
+  std::optional<int64_t> flops = 0;
   std::optional<TimeStats> time;
   std::optional<KernelResources> resources;
 };
@@ -46,6 +46,8 @@ struct VariantReport {
   std::optional<double> error;
   std::optional<double> maxAbsError;
   std::optional<double> lseError;
+  /// Rows of the outputs that the errors are taken over, if not all.
+  std::optional<int64_t> sampledRows;
 
   /// A report that holds only why the variant did not run.
   static VariantReport failure(llvm::StringRef variant, llvm::StringRef target,
@@ -66,6 +68,9 @@ struct Report {
 
 /// What `attn-run --json` writes; the schema is docs/Report.md.
 void writeJSON(llvm::raw_ostream &os, const Report &report);
+
+/// One line on registers, shared memory, spills and occupancy.
+std::string describe(const KernelResources &resources);
 
 /// For a terminal: a row a variant, and below it one a kernel.
 void printTable(llvm::raw_ostream &os, const Report &report);
