@@ -54,24 +54,11 @@ llvm::Error InvocationBuilder::checkBindings() const {
   return llvm::Error::success();
 }
 
-/// "?x16x?x64xbf16"
-static std::string formatType(const Argument &argument) {
-  std::string text;
-  for (int64_t size : argument.shape)
-    text += (size == kDynamicSize ? "?" : std::to_string(size)) + "x";
-  return text + getName(argument.dtype).str();
-}
-
 llvm::Error InvocationBuilder::checkBinding(const Argument &argument,
                                             const Tensor &tensor) const {
-  auto fits = [](int64_t declared, int64_t given) {
-    return declared == kDynamicSize || declared == given;
-  };
-  if (tensor.getDType() != argument.dtype ||
-      size_t(tensor.getRank()) != argument.shape.size() ||
-      !llvm::equal(argument.shape, tensor.getShape(), fits))
-    return llvm::createStringError("needs " + formatType(argument) + ", got " +
-                                   tensor.getTypeString());
+  if (!argument.accepts(tensor.getDType(), tensor.getShape()))
+    return llvm::createStringError("needs " + argument.getTypeString() +
+                                   ", got " + tensor.getTypeString());
   int64_t last = 0;
   for (auto [dim, size, stride] :
        llvm::enumerate(tensor.getShape(), tensor.getStrides())) {
@@ -129,7 +116,8 @@ llvm::Expected<int64_t> InvocationBuilder::evaluate(const Expr &expr) const {
 }
 
 llvm::Expected<int64_t>
-InvocationBuilder::evaluateSize(const Expr &expr, const llvm::Twine &what) const {
+InvocationBuilder::evaluateSize(const Expr &expr,
+                                const llvm::Twine &what) const {
   llvm::Expected<int64_t> size = evaluate(expr);
   if (size && *size < 0)
     return llvm::createStringError(what +

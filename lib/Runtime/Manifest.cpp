@@ -468,6 +468,25 @@ bool ManifestParser::parseOperator(const Array &json, Expr &expr, Path path) {
   return true;
 }
 
+//===----------------------------------------------------------------------===//
+// Manifest
+//===----------------------------------------------------------------------===//
+
+bool Argument::accepts(DType otherDType,
+                       llvm::ArrayRef<int64_t> otherShape) const {
+  return otherDType == dtype && otherShape.size() == shape.size() &&
+         llvm::equal(shape, otherShape, [](int64_t declared, int64_t given) {
+           return declared == kDynamicSize || declared == given;
+         });
+}
+
+std::string Argument::getTypeString() const {
+  std::string text;
+  for (int64_t size : shape)
+    text += (size == kDynamicSize ? "?" : std::to_string(size)) + "x";
+  return text + getName(dtype).str();
+}
+
 llvm::Expected<Manifest> Manifest::parse(llvm::StringRef json) {
   llvm::Expected<Value> value = parseUntrustedJSON(json);
   if (!value)
@@ -492,10 +511,10 @@ Manifest::inferShapes(
       return llvm::createStringError("no shape for input '" + argument.name +
                                      "'");
     if (inputShapes.front().size() != argument.shape.size())
-      return llvm::createStringError(
-          "input '" + argument.name + "' needs " +
-          llvm::Twine(argument.shape.size()) + " dimensions, got " +
-          llvm::Twine(inputShapes.front().size()));
+      return llvm::createStringError("input '" + argument.name + "' needs " +
+                                     llvm::Twine(argument.shape.size()) +
+                                     " dimensions, got " +
+                                     llvm::Twine(inputShapes.front().size()));
     shapes.back() = inputShapes.front();
     inputShapes = inputShapes.drop_front();
   }

@@ -334,6 +334,10 @@ void attn::printTable(llvm::raw_ostream &os, const Report &report) {
     addVariantRows(table, variant);
   table.print(os);
   for (const VariantReport &variant : report.variants)
+    if (variant.sampledRows)
+      os << variant.variant << ": error of " << *variant.sampledRows
+         << " sampled rows\n";
+  for (const VariantReport &variant : report.variants)
     for (const KernelReport &kernel : variant.kernels)
       if (kernel.resources)
         os << describe(*kernel.resources) << '\n';

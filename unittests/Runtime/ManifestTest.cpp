@@ -115,16 +115,16 @@ TEST(ManifestTest, ErrorsNameThePathAndTheProblem) {
 }
 
 TEST(ManifestTest, CostsAreOptional) {
-  Manifest manifest = get(
-      Manifest::parse(edit(",\n     \"bytes\": 1, \"flops\": 2}", "}")));
+  Manifest manifest =
+      get(Manifest::parse(edit(",\n     \"bytes\": 1, \"flops\": 2}", "}")));
   EXPECT_FALSE(manifest.plan[2].bytes);
   EXPECT_FALSE(manifest.plan[2].flops);
 }
 
 TEST(ManifestTest, InfersOutputShapesFromChecks) {
-  const std::string json =
-      edit("\"checks\": [",
-           R"("checks": [{"expr": ["eq", "q.dim0", "o.dim0"], "message": ""},)");
+  const std::string json = edit(
+      "\"checks\": [",
+      R"("checks": [{"expr": ["eq", "q.dim0", "o.dim0"], "message": ""},)");
   using Shapes = std::vector<llvm::SmallVector<int64_t, 4>>;
   Manifest manifest = get(Manifest::parse(json));
   EXPECT_EQ(get(manifest.inferShapes({{2, 16, 100, 64}, {}})),
@@ -134,9 +134,10 @@ TEST(ManifestTest, InfersOutputShapesFromChecks) {
   EXPECT_TRUE(contains(getError(manifest.inferShapes({{2, 16, 100}, {}})),
                        "input 'q' needs 4 dimensions, got 3"));
   // o.dim0 is free in the manifest as it stands.
-  EXPECT_TRUE(contains(getError(get(Manifest::parse(kManifest))
-                                    .inferShapes({{2, 16, 100, 64}, {}})),
-                       "the size of output 'o' does not follow"));
+  EXPECT_TRUE(contains(
+      getError(
+          get(Manifest::parse(kManifest)).inferShapes({{2, 16, 100, 64}, {}})),
+      "the size of output 'o' does not follow"));
 }
 
 TEST(ManifestTest, ErrorsInExpressionsNameTheOperand) {

@@ -11,8 +11,8 @@
 #define ATTN_RUNTIME_MANIFEST_H
 
 #include "attn/Runtime/DType.h"
-#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Error.h"
 #include <array>
@@ -77,8 +77,14 @@ struct Argument {
   bool isTensor;
   bool isOutput;
   DType dtype;
-  /// Of a tensor: sizes, or kDynamicSize.
+  /// Of a tensor: sizes, or kDynamicSize. Empty for a scalar.
   llvm::SmallVector<int64_t, 4> shape;
+
+  /// Whether a tensor (of rank 0 for a scalar) of this type can be bound.
+  bool accepts(DType dtype, llvm::ArrayRef<int64_t> shape) const;
+
+  /// "?x16x?x64xbf16"
+  std::string getTypeString() const;
 };
 
 /// A launch is refused with `message` where `condition` is zero.

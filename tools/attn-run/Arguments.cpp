@@ -1,0 +1,243 @@
+//===- Arguments.cpp - Tensors from files or made up ----------------------===//
+
+#include "Arguments.h"
+#include "attn/Runtime/Random.h"
+#include "attn/Runtime/TensorFile.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace attn;
+
+namespace {
+
+using Shape = llvm::SmallVector<int64_t, 4>;
+
+/// Makes the inputs of one manifest.
+class InputMaker {
+public:
+  InputMaker(const Manifest &manifest, const ArgumentSources &sources)
+      : sources(sources) {
+    for (const Argument &argument : manifest.arguments)
+      if (!argument.isOutput)
+        inputs.push_back(&argument);
+  }
+
+  llvm::Expected<std::vector<Tensor>> make();
+
+private:
+  llvm::Error parseScalars();
+  llvm::Expected<std::vector<Tensor>> readNpyFiles() const;
+  llvm::Expected<std::vector<Tensor>> readSafetensorsFile() const;
+  llvm::Expected<std::vector<Tensor>> makeRandom() const;
+  llvm::Expected<Shape> getShape(const Argument &argument,
+                                 std::optional<llvm::StringRef> text) const;
+
+  /// Inputs that are not given by --scalar.
+  std::vector<const Argument *> getUnsetInputs() const {
+    std::vector<const Argument *> unset;
+    llvm::copy_if(inputs, std::back_inserter(unset),
+                  [&](const Argument *argument) {
+                    return !scalars.contains(argument->name);
+                  });
+    return unset;
+  }
+  llvm::Expected<std::vector<Tensor>>
+  merge(llvm::ArrayRef<Tensor> unsetInputs) const;
+
+  const ArgumentSources &sources;
+  std::vector<const Argument *> inputs;
+  llvm::StringMap<Tensor> scalars;
+};
+
+} // namespace
+
+static bool isSafetensors(llvm::StringRef path) {
+  return path.ends_with(".safetensors");
+}
+
+/// `tensor`, read from `path`, in row-major order.
+static llvm::Expected<Tensor>
+adapt(const Argument &argument, llvm::StringRef path, const Tensor &tensor) {
+  if (argument.accepts(tensor.getDType(), tensor.getShape()))
+    return tensor.toRowMajor();
+  return llvm::createFileError(
+      path,
+      llvm::createStringError("argument '" + argument.name + "' needs " +
+                              argument.getTypeString() + ", the file holds " +
+                              tensor.getTypeString()));
+}
+
+llvm::Error InputMaker::parseScalars() {
+  for (llvm::StringRef text : sources.scalars) {
+    const llvm::StringRef name = text.split('=').first;
+    double value;
+    if (text.split('=').second.getAsDouble(value))
+      return llvm::createStringError("--scalar " + text +
+                                     ": needs name=value with a number");
+    const auto found = llvm::find_if(inputs, [&](const Argument *argument) {
+      return argument->name == name && !argument->isTensor;
+    });
+    if (found == inputs.end())
+      return llvm::createStringError(
+          "--scalar " + text + ": there is no scalar argument '" + name + "'");
+    llvm::Expected<Tensor> scalar = Tensor::scalar((*found)->dtype, value);
+    if (!scalar)
+      return scalar.takeError();
+    scalars.insert_or_assign(name, *scalar);
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::vector<Tensor>>
+InputMaker::merge(llvm::ArrayRef<Tensor> unsetInputs) const {
+  std::vector<Tensor> result;
+  for (const Argument *argument : inputs) {
+    auto scalar = scalars.find(argument->name);
+    if (scalar != scalars.end()) {
+      result.push_back(scalar->second);
+      continue;
+    }
+    result.push_back(unsetInputs.front());
+    unsetInputs = unsetInputs.drop_front();
+  }
+  return result;
+}
+
+llvm::Expected<std::vector<Tensor>> InputMaker::readNpyFiles() const {
+  const std::vector<const Argument *> unset = getUnsetInputs();
+  if (sources.files.size() != unset.size())
+    return llvm::createStringError(
+        "--inputs: the entry takes " + llvm::Twine(unset.size()) + " inputs, " +
+        llvm::Twine(sources.files.size()) + " files are given");
+  std::vector<Tensor> tensors;
+  for (auto [argument, path] : llvm::zip_equal(unset, sources.files)) {
+    llvm::Expected<Tensor> tensor = readNpy(path);
+    if (tensor)
+      tensor = adapt(*argument, path, *tensor);
+    if (!tensor)
+      return tensor.takeError();
+    tensors.push_back(std::move(*tensor));
+  }
+  return merge(tensors);
+}
+
+llvm::Expected<std::vector<Tensor>> InputMaker::readSafetensorsFile() const {
+  const std::string &path = sources.files.front();
+  llvm::Expected<llvm::StringMap<Tensor>> file = readSafetensors(path);
+  if (!file)
+    return file.takeError();
+  std::vector<Tensor> tensors;
+  for (const Argument *argument : getUnsetInputs()) {
+    auto found = file->find(argument->name);
+    if (found == file->end())
+      return llvm::createFileError(
+          path,
+          llvm::createStringError("holds no tensor '" + argument->name + "'"));
+    llvm::Expected<Tensor> tensor = adapt(*argument, path, found->second);
+    if (!tensor)
+      return tensor.takeError();
+    tensors.push_back(std::move(*tensor));
+  }
+  return merge(tensors);
+}
+
+/// "2x16x1024x64"
+static std::optional<Shape> parseShape(llvm::StringRef text) {
+  Shape shape;
+  for (llvm::StringRef part : llvm::split(text, 'x')) {
+    int64_t size;
+    if (part.getAsInteger(10, size) || size < 0)
+      return std::nullopt;
+    shape.push_back(size);
+  }
+  return shape;
+}
+
+/// `text` is absent where no --shapes are given.
+llvm::Expected<Shape>
+InputMaker::getShape(const Argument &argument,
+                     std::optional<llvm::StringRef> text) const {
+  if (!argument.isTensor)
+    return llvm::createStringError("scalar argument '" + argument.name +
+                                   "': give --scalar " + argument.name +
+                                   "=VALUE");
+  if (!text) {
+    if (!llvm::is_contained(argument.shape, kDynamicSize))
+      return argument.shape;
+    return llvm::createStringError(
+        "argument '" + argument.name + "' is " + argument.getTypeString() +
+        ": give its values with --inputs, or its size with --shapes");
+  }
+  std::optional<Shape> shape = parseShape(*text);
+  if (!shape)
+    return llvm::createStringError("--shapes: '" + *text +
+                                   "' is not a shape such as 2x16x1024x64");
+  if (!argument.accepts(argument.dtype, *shape))
+    return llvm::createStringError("--shapes: argument '" + argument.name +
+                                   "' needs " + argument.getTypeString() +
+                                   ", got " + *text);
+  return *shape;
+}
+
+llvm::Expected<std::vector<Tensor>> InputMaker::makeRandom() const {
+  const std::vector<const Argument *> unset = getUnsetInputs();
+  if (!sources.shapes.empty() && sources.shapes.size() != unset.size())
+    return llvm::createStringError(
+        "--shapes: the entry takes " + llvm::Twine(unset.size()) + " inputs, " +
+        llvm::Twine(sources.shapes.size()) + " shapes are given");
+  std::vector<Tensor> tensors;
+  for (auto [index, argument] : llvm::enumerate(unset)) {
+    std::optional<llvm::StringRef> text;
+    if (!sources.shapes.empty())
+      text = sources.shapes[index];
+    llvm::Expected<Shape> shape = getShape(*argument, text);
+    if (!shape)
+      return shape.takeError();
+    llvm::Expected<Tensor> tensor = Tensor::allocate(argument->dtype, *shape);
+    if (!tensor)
+      return tensor.takeError();
+    fillNormal(*tensor, sources.seed, /*stream=*/index);
+    tensors.push_back(std::move(*tensor));
+  }
+  return merge(tensors);
+}
+
+llvm::Expected<std::vector<Tensor>> InputMaker::make() {
+  if (!sources.files.empty() && !sources.shapes.empty())
+    return llvm::createStringError("--inputs and --shapes exclude each other");
+  if (llvm::Error error = parseScalars())
+    return std::move(error);
+  if (sources.files.empty())
+    return makeRandom();
+  if (sources.files.size() == 1 && isSafetensors(sources.files.front()))
+    return readSafetensorsFile();
+  return readNpyFiles();
+}
+
+llvm::Expected<std::vector<Tensor>>
+attn::makeArguments(const Manifest &manifest, const ArgumentSources &sources) {
+  llvm::Expected<std::vector<Tensor>> inputs =
+      InputMaker(manifest, sources).make();
+  if (!inputs)
+    return inputs.takeError();
+  std::vector<Shape> inputShapes;
+  for (const Tensor &input : *inputs)
+    inputShapes.emplace_back(input.getShape());
+  auto shapes = manifest.inferShapes(inputShapes);
+  if (!shapes)
+    return shapes.takeError();
+
+  std::vector<Tensor> arguments;
+  auto nextInput = inputs->begin();
+  for (auto [argument, shape] : llvm::zip_equal(manifest.arguments, *shapes)) {
+    if (!argument.isOutput) {
+      arguments.push_back(*nextInput++);
+      continue;
+    }
+    llvm::Expected<Tensor> output = Tensor::allocate(argument.dtype, shape);
+    if (!output)
+      return output.takeError();
+    arguments.push_back(std::move(*output));
+  }
+  return arguments;
+}

@@ -1,0 +1,36 @@
+//===- Verifier.h - Results against the float64 reference -------*- C++ -*-===//
+
+#ifndef ATTN_TOOLS_ATTNRUN_VERIFIER_H
+#define ATTN_TOOLS_ATTNRUN_VERIFIER_H
+
+#include "attn/Reference/Reference.h"
+#include "attn/Runtime/Report.h"
+#include "attn/Runtime/Tensor.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace attn {
+
+/// Holds the float64 reference of an entry function for given arguments; of
+/// large shapes, that of a sample of the rows.
+class Verifier {
+public:
+  /// `entry` must hold one attn.attention on its own arguments, which are
+  /// `arguments`. Evaluates the reference, which is slow.
+  static llvm::Expected<Verifier> create(mlir::func::FuncOp entry,
+                                         llvm::ArrayRef<Tensor> arguments);
+
+  /// Writes the errors of the outputs among `arguments` to `report`; an error
+  /// beyond what the dtype explains makes its status "error".
+  void check(llvm::ArrayRef<Tensor> arguments, VariantReport &report) const;
+
+private:
+  unsigned outputIndex = 0;
+  std::optional<unsigned> lseIndex;
+  std::vector<ReferenceRow> rows;
+  bool isSample = false;
+  ReferenceResult expected;
+};
+
+} // namespace attn
+
+#endif // ATTN_TOOLS_ATTNRUN_VERIFIER_H

@@ -1,0 +1,356 @@
+//===- attn-run.cpp - Runs, checks and times an attention operator --------===//
+
+#include "Arguments.h"
+#include "Verifier.h"
+#include "attn/Compiler/Compiler.h"
+#include "attn/Runtime/Executable.h"
+#include "attn/Runtime/Report.h"
+#include "attn/Runtime/TensorFile.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/WithColor.h"
+
+namespace cl = llvm::cl;
+using namespace attn;
+
+static cl::OptionCategory category("attn-run options");
+
+static cl::opt<std::string> inputFile(cl::Positional, cl::Required,
+                                      cl::desc("FILE.mlir"), cl::cat(category));
+static cl::opt<std::string>
+    variantName("variant",
+                cl::desc("naive, inplace, math, fused, or all (default fused)"),
+                cl::init("fused"), cl::cat(category));
+static cl::opt<std::string>
+    targetName("target",
+               cl::desc("cpu, sm_80, or native: the GPU if there is one, else "
+                        "the CPU (default native)"),
+               cl::init("native"), cl::cat(category));
+static cl::opt<std::string>
+    entryName("entry", cl::desc("Function to run, if there are several"),
+              cl::cat(category));
+static cl::list<std::string>
+    inputs("inputs", cl::CommaSeparated,
+           cl::desc("One .npy a non-output argument, or one .safetensors whose "
+                    "names are the arguments' attn.name"),
+           cl::value_desc("FILE,..."), cl::cat(category));
+static cl::list<std::string>
+    shapes("shapes", cl::CommaSeparated,
+           cl::desc("Random normal inputs of these sizes, one a non-output "
+                    "argument, such as 2x16x1024x64,..."),
+           cl::value_desc("SHAPE,..."), cl::cat(category));
+static cl::opt<uint64_t> seed("seed", cl::desc("Of the random inputs"),
+                              cl::init(0), cl::cat(category));
+static cl::list<std::string> scalars("scalar",
+                                     cl::desc("Value of a scalar argument"),
+                                     cl::value_desc("name=value"),
+                                     cl::cat(category));
+static cl::list<std::string>
+    outputs("outputs", cl::CommaSeparated,
+            cl::desc("Where to write the outputs, as .npy"),
+            cl::value_desc("FILE,..."), cl::cat(category));
+static cl::opt<bool> verify("verify",
+                            cl::desc("Compare with a float64 reference"),
+                            cl::cat(category));
+static cl::opt<int64_t>
+    repeat("repeat",
+           cl::desc("Timed forwards, after 3 to warm up (default 20; 0: run "
+                    "once, without timing)"),
+           cl::init(20), cl::cat(category));
+static cl::opt<bool>
+    warm("warm",
+         cl::desc("Time with the same copy of the arguments each time, so that "
+                  "they may be found in the cache"),
+         cl::cat(category));
+static cl::opt<std::string> jsonFile("json",
+                                     cl::desc("Where to write the report"),
+                                     cl::value_desc("FILE"), cl::cat(category));
+
+namespace {
+
+/// Says what is being done, on a line of the terminal that goes away.
+class Progress {
+public:
+  ~Progress() { clear(); }
+  void show(const llvm::Twine &text) {
+    if (!llvm::errs().is_displayed())
+      return;
+    clear();
+    llvm::errs() << "attn-run: " << text;
+  }
+  void clear() {
+    if (llvm::errs().is_displayed())
+      llvm::errs() << "\r\033[K";
+  }
+};
+
+/// Runs the variants of one module one after the other, on the same arguments.
+class Runner {
+public:
+  Runner(mlir::ModuleOp module, Device &device, std::string target)
+      : module(module), device(device), target(std::move(target)) {}
+
+  /// Errors are those that concern every variant; a variant's own are in its
+  /// report.
+  llvm::Expected<VariantReport> run(mlir::attn::Variant variant);
+
+  const Report &getReport() const { return report; }
+  Report &getReport() { return report; }
+
+private:
+  llvm::Expected<CompiledProgram> compileVariant(mlir::attn::Variant variant);
+  llvm::Error prepare(const Manifest &manifest);
+  llvm::Expected<VariantReport> execute(const Executable &executable);
+  llvm::Error writeOutputs(const Manifest &manifest) const;
+
+  mlir::ModuleOp module;
+  Device &device;
+  std::string target;
+  Progress progress;
+  Report report;
+  std::vector<Tensor> arguments;
+  std::optional<Verifier> verifier;
+};
+
+} // namespace
+
+/// "file:line:column: message"
+static std::string format(mlir::Diagnostic &diagnostic) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (auto location = llvm::dyn_cast<mlir::FileLineColLoc>(
+          mlir::LocationAttr(diagnostic.getLocation())))
+    os << location.getFilename().getValue() << ':' << location.getLine() << ':'
+       << location.getColumn() << ": ";
+  os << diagnostic;
+  return text;
+}
+
+llvm::Expected<CompiledProgram>
+Runner::compileVariant(mlir::attn::Variant variant) {
+  // The first error's text goes to the report; the handler below this one
+  // prints it as well, with the source line.
+  std::string firstError;
+  mlir::ScopedDiagnosticHandler handler(
+      module.getContext(), [&](mlir::Diagnostic &diagnostic) {
+        progress.clear();
+        if (firstError.empty() &&
+            diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
+          firstError = format(diagnostic);
+        return mlir::failure();
+      });
+  CompileOptions options;
+  options.variant = variant;
+  options.target = target;
+  options.entry = entryName;
+  llvm::Expected<CompiledProgram> program = compile(module, options);
+  if (program || firstError.empty())
+    return program;
+  llvm::consumeError(program.takeError());
+  return llvm::createStringError(firstError);
+}
+
+llvm::Error Runner::prepare(const Manifest &manifest) {
+  if (!arguments.empty())
+    return llvm::Error::success();
+  progress.show("preparing the inputs");
+  auto made = makeArguments(manifest, {inputs, shapes, seed, scalars});
+  if (!made)
+    return made.takeError();
+  arguments = std::move(*made);
+  report.versions = {{"attnc", manifest.attncVersion},
+                     {"llvm", manifest.llvmVersion}};
+  if (!verify)
+    return llvm::Error::success();
+  progress.show("computing the float64 reference");
+  auto entry = module.lookupSymbol<mlir::func::FuncOp>(manifest.entry);
+  llvm::Expected<Verifier> created = Verifier::create(entry, arguments);
+  if (!created)
+    return created.takeError();
+  verifier = std::move(*created);
+  return llvm::Error::success();
+}
+
+llvm::Error Runner::writeOutputs(const Manifest &manifest) const {
+  llvm::ArrayRef<std::string> paths(outputs);
+  for (auto [argument, tensor] :
+       llvm::zip_equal(manifest.arguments, arguments)) {
+    if (!argument.isOutput || paths.empty())
+      continue;
+    if (llvm::Error error = writeNpy(paths.front(), tensor))
+      return error;
+    paths = paths.drop_front();
+  }
+  if (paths.empty())
+    return llvm::Error::success();
+  return llvm::createStringError("--outputs: no output is left for '" +
+                                 paths.front() + "'");
+}
+
+llvm::Expected<VariantReport> Runner::execute(const Executable &executable) {
+  auto invocation = executable.bind(arguments);
+  if (!invocation)
+    return invocation.takeError();
+  if (llvm::Error error = (*invocation)->poisonOutputs())
+    return std::move(error);
+  if (llvm::Error error = (*invocation)->run())
+    return std::move(error);
+  if (llvm::Error error = (*invocation)->downloadOutputs())
+    return std::move(error);
+  std::optional<Profile> profile;
+  if (repeat > 0) {
+    ProfileOptions options;
+    options.repeat = repeat;
+    options.rotateArguments = !warm;
+    llvm::Expected<Profile> measured = (*invocation)->profile(options);
+    if (!measured)
+      return measured.takeError();
+    profile = std::move(*measured);
+  }
+  VariantReport result = VariantReport::create(executable, **invocation,
+                                               profile ? &*profile : nullptr);
+  if (verifier)
+    verifier->check(arguments, result);
+  return result;
+}
+
+llvm::Expected<VariantReport> Runner::run(mlir::attn::Variant variant) {
+  const llvm::StringRef name = mlir::attn::stringifyVariant(variant);
+  auto fail = [&](llvm::Error error) {
+    return VariantReport::failure(name, target, std::move(error));
+  };
+  progress.show("compiling " + name + " for " + target);
+  llvm::Expected<CompiledProgram> program = compileVariant(variant);
+  if (!program)
+    return fail(program.takeError());
+  llvm::Expected<Manifest> manifest = Manifest::parse(program->manifest);
+  if (!manifest)
+    return fail(manifest.takeError());
+  if (llvm::Error error = prepare(*manifest))
+    return std::move(error);
+
+  progress.show("running " + name + " on " + device.getName());
+  KernelCode code;
+  code.image = std::move(program->ptx);
+  if (program->cpu)
+    code.lookup = [&](llvm::StringRef kernel) {
+      return program->cpu->lookup(kernel);
+    };
+  auto executable = Executable::create(std::move(*manifest), code, device);
+  if (!executable)
+    return fail(executable.takeError());
+  llvm::Expected<VariantReport> result = execute(**executable);
+  if (!result)
+    return fail(result.takeError());
+  if (result->status == "ok" && !outputs.empty())
+    if (llvm::Error error = writeOutputs((*executable)->getManifest()))
+      return std::move(error);
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Main
+//===----------------------------------------------------------------------===//
+
+/// The device for --target, whose "native" this replaces by a real target.
+static llvm::Expected<std::unique_ptr<Device>>
+createDevice(std::string &target) {
+  if (target == "cpu")
+    return createCpuDevice();
+  if (target != "native") {
+    const auto *info = mlir::attn::TargetInfo::lookup(target);
+    if (!info)
+      return llvm::createStringError("unknown target '" + target +
+                                     "'; known are native, " +
+                                     mlir::attn::TargetInfo::getAllNames());
+    return createCudaDevice();
+  }
+  llvm::Expected<std::unique_ptr<Device>> gpu = createCudaDevice();
+  if (gpu) {
+    target = "sm_80";
+    return gpu;
+  }
+  llvm::consumeError(gpu.takeError());
+  target = "cpu";
+  return createCpuDevice();
+}
+
+static llvm::Expected<std::vector<mlir::attn::Variant>> chooseVariants() {
+  using mlir::attn::Variant;
+  if (variantName == "all") {
+    if (!outputs.empty())
+      return llvm::createStringError(
+          "--outputs needs one --variant, not all of them");
+    return mlir::attn::getAllVariants().vec();
+  }
+  if (std::optional<Variant> variant =
+          mlir::attn::symbolizeVariant(variantName))
+    return std::vector<Variant>{*variant};
+  return llvm::createStringError("unknown variant '" + variantName +
+                                 "'; known are naive, inplace, math, fused "
+                                 "and all");
+}
+
+/// Returns whether every variant ran and was right.
+static llvm::Expected<bool> runVariants(mlir::ModuleOp module) {
+  auto variants = chooseVariants();
+  if (!variants)
+    return variants.takeError();
+  if (repeat < 0)
+    return llvm::createStringError("--repeat needs a nonnegative number");
+  std::string target = targetName;
+  llvm::Expected<std::unique_ptr<Device>> device = createDevice(target);
+  if (!device)
+    return device.takeError();
+
+  Runner runner(module, **device, target);
+  Report &report = runner.getReport();
+  report.device = (*device)->getName();
+  for (mlir::attn::Variant variant : *variants) {
+    llvm::Expected<VariantReport> result = runner.run(variant);
+    if (!result)
+      return result.takeError();
+    report.variants.push_back(std::move(*result));
+  }
+  printTable(llvm::outs(), report);
+  if (!jsonFile.empty()) {
+    llvm::Error error =
+        llvm::writeToOutput(jsonFile, [&](llvm::raw_ostream &os) {
+          writeJSON(os, report);
+          return llvm::Error::success();
+        });
+    if (error)
+      return llvm::createFileError(jsonFile, std::move(error));
+  }
+  return llvm::all_of(report.variants, [](const VariantReport &variant) {
+    return variant.status == "ok";
+  });
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  cl::HideUnrelatedOptions(category);
+  cl::ParseCommandLineOptions(argc, argv,
+                              "Runs, checks and times an attention operator\n");
+
+  mlir::DialectRegistry registry;
+  mlir::attn::registerAttncDialects(registry);
+  // One small module: starting threads costs more than they save.
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  llvm::SourceMgr sources;
+  mlir::SourceMgrDiagnosticHandler handler(sources, &context);
+  auto module =
+      mlir::parseSourceFile<mlir::ModuleOp>(inputFile, sources, &context);
+  if (!module)
+    return EXIT_FAILURE;
+  llvm::Expected<bool> success = runVariants(*module);
+  if (success)
+    return *success ? EXIT_SUCCESS : EXIT_FAILURE;
+  llvm::WithColor::error(llvm::errs(), "attn-run")
+      << llvm::toString(success.takeError()) << '\n';
+  return EXIT_FAILURE;
+}
