@@ -49,6 +49,7 @@ static void buildFrontEnd(OpPassManager &pm, Variant variant,
 /// Tile kernels to elementwise ops, reductions and matrix products in loops.
 static void buildKernelMiddle(OpPassManager &pm, const TargetInfo &target) {
   OpPassManager &kernel = pm.nest<tile::KernelOp>();
+  kernel.addPass(tile::createTileSplitKVRanges());
   kernel.addPass(tile::createTileLowerKVLoop());
   kernel.addPass(tile::createTileRewriteMasks());
   kernel.addPass(tile::createTileExpandOnlineSoftmax());

@@ -5,6 +5,26 @@
 
 include "mlir/Pass/PassBase.td"
 
+def TileSplitKVRanges : Pass<"tile-split-kv-ranges", "::mlir::tile::KernelOp"> {
+  let summary = "Finds which steps of a kv_loop need their mask, and which none";
+  let description = [{
+    Reads the `tile.mask` ops of every `tile.kv_loop` and sets its ranges: steps
+    whose keys no row of the tile sees are skipped, steps whose keys all rows
+    see are full (they lose the mask in `tile-lower-kv-loop`), the others are
+    partial. The bounds are scalar arithmetic in front of the loop. See
+    attn/Analysis/MaskAnalysis.h for what is understood; a remark names an op
+    that isn't, and then every step that it may concern keeps its mask.
+
+    Steps are skipped only if a hidden step changes nothing: the masked scores
+    go straight into the loop's one `tile.online_softmax`, and the loop carries
+    its statistics and a product with `p` that starts at 0. In any other loop
+    all steps run, and a remark says so.
+
+    Positions and lengths must be below 2^30.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def TileLowerKVLoop : Pass<"tile-lower-kv-loop", "::mlir::tile::KernelOp"> {
   let summary = "Lowers tile.kv_loop to one scf.for per range";
   let description = [{

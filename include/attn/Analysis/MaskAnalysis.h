@@ -1,0 +1,58 @@
+//===- MaskAnalysis.h - Which keys a mask hides from a tile -----*- C++ -*-===//
+//
+// Reads the region of a tile.mask and computes, as SSA values in front of the
+// KV loop, which keys the rows of the query tile can see at all and which they
+// all see.
+//
+// The region is taken apart into comparisons that are linear in the query and
+// key index, combined by and, or, not and select. A comparison that bounds the
+// key gives a half-line for each row; over the rows of a tile these are nested,
+// so "some row" and "every row" are half-lines too, from the tile's first or
+// last row. Conjunctions intersect. A disjunction takes the hull of what is
+// visible and, of what is fully visible, the union where it is an interval.
+//
+// The result is sound for every region. It is exact if the keys visible to a
+// query tile form an interval, as for every mask of AttnMods.h.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_ANALYSIS_MASKANALYSIS_H
+#define ATTN_ANALYSIS_MASKANALYSIS_H
+
+#include "attn/Dialect/Tile/IR/TileOps.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace mlir::tile {
+
+/// Positions and lengths, padding included, are below this bound. It lets the
+/// analysis prove that the region's i32 sums of them don't wrap; arithmetic
+/// that might is not understood.
+constexpr int64_t kPositionBound = int64_t(1) << 30;
+
+/// Key positions [begin, end), i32; empty where begin >= end.
+struct KeyInterval {
+  Value begin, end;
+};
+
+/// What a mask does to the keys of a loop, for one query tile.
+struct KeySets {
+  /// Outside it, no row of the tile sees a key.
+  KeyInterval visible;
+  /// Inside it, every row of the tile sees every key.
+  KeyInterval full;
+};
+
+/// Analyses `mask`, which lies in a tile.kv_loop over the keys `keys`, with
+/// keys.begin >= 0. The values are emitted at `builder`, in front of the loop,
+/// and lie within [keys.begin, keys.end]. Ops that the analysis couldn't see
+/// through are added to `opaque`.
+KeySets analyzeMask(ImplicitLocOpBuilder &builder, MaskOp mask,
+                    KeyInterval keys, SmallVectorImpl<Operation *> &opaque);
+
+/// Combines the sets of two masks that both apply.
+KeySets intersect(ImplicitLocOpBuilder &builder, const KeySets &a,
+                  const KeySets &b, KeyInterval keys);
+
+} // namespace mlir::tile
+
+#endif // ATTN_ANALYSIS_MASKANALYSIS_H
