@@ -77,4 +77,35 @@ def ConvertTileToVector : Pass<"convert-tile-to-vector", "::mlir::ModuleOp"> {
   ];
 }
 
+def RaiseLinalgToAttn : Pass<"raise-linalg-to-attn", "::mlir::func::FuncOp"> {
+  let summary = "Finds attention in the linalg ops that exporters emit";
+  let description = [{
+    Replaces matrix product, scale, mask, softmax and matrix product, in any of
+    the shapes that exporters give them, by one `attn.attention`:
+
+    - matrix products as named ops or generics, with k transposed by an op or
+      an indexing map, in any batch and head layout (3-D and 4-D, reshaped and
+      transposed in between, heads of k and v repeated for grouped queries);
+    - a constant scale on q, k or the scores, as a product or a quotient;
+    - `linalg.softmax`, or max, subtract, exp, sum and divide;
+    - masks as a select of -inf or as an added value that is 0 or -inf, computed
+      from positions; any other elementwise change of the scores that is
+      computed from scores, positions and lengths becomes the `score_mod`.
+
+    Only -inf hides a key. A low finite value such as -1e9 is a score: it stays
+    in the `score_mod`, which gives the same result, also in rows where every
+    key has it. A row without a visible key, which softmax turns into NaN, gives
+    0. Roundings of intermediate scores and weights to f16 or bf16 are dropped.
+
+    What looks like attention but isn't quite (the softmax runs over another
+    axis, the scores are used elsewhere, a mask is a tensor argument) stays as
+    it is, with a remark that says why.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::attn::AttnDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::math::MathDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 #endif // ATTN_CONVERSION_PASSES_TD
