@@ -15,6 +15,9 @@ using namespace mlir::tile;
 #define GET_ATTRDEF_CLASSES
 #include "attn/Dialect/Tile/IR/TileAttributes.cpp.inc"
 
+#define GET_TYPEDEF_CLASSES
+#include "attn/Dialect/Tile/IR/TileTypes.cpp.inc"
+
 namespace {
 /// Layouts print as aliases, so that types stay readable.
 struct TileAsmInterface : OpAsmDialectInterface {
@@ -68,6 +71,10 @@ void TileDialect::initialize() {
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "attn/Dialect/Tile/IR/TileAttributes.cpp.inc"
+      >();
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "attn/Dialect/Tile/IR/TileTypes.cpp.inc"
       >();
   addOperations<
 #define GET_OP_LIST

@@ -174,6 +174,48 @@ void StoreOp::getEffects(
 }
 
 //===----------------------------------------------------------------------===//
+// Shared memory
+//===----------------------------------------------------------------------===//
+
+LogicalResult AsyncLoadOp::verify() {
+  return verifyAccess(*this, cast<BufferType>(getBuffer().getType()).getTile(),
+                      cast<MemRefType>(getSource().getType()),
+                      getIndices().size());
+}
+
+void AsyncLoadOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects) {
+  effects.emplace_back(MemoryEffects::Read::get(), &getSourceMutable());
+  effects.emplace_back(MemoryEffects::Write::get(), &getBufferMutable());
+}
+
+LogicalResult BufferReadOp::verify() {
+  RankedTensorType stored = cast<BufferType>(getBuffer().getType()).getTile();
+  RankedTensorType result = getTileType(getResult());
+  if (stored.getShape() != result.getShape() ||
+      stored.getElementType() != result.getElementType())
+    return emitOpError("reads ") << result << " from a buffer of " << stored;
+  return success();
+}
+
+void BufferReadOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects) {
+  effects.emplace_back(MemoryEffects::Read::get(), &getBufferMutable());
+}
+
+LogicalResult ConvertLayoutOp::verify() {
+  RankedTensorType source = getTileType(getSource());
+  RankedTensorType result = getTileType(getResult());
+  if (source.getShape() != result.getShape() ||
+      source.getElementType() != result.getElementType())
+    return emitOpError("changes only the layout, not ")
+           << source << " to " << result;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // Computation
 //===----------------------------------------------------------------------===//
 

@@ -67,10 +67,11 @@ def Tile_MmaLayoutAttr : Tile_Layout<"MmaLayout", "mma"> {
 def Tile_OperandLayoutAttr : Tile_Layout<"OperandLayout", "operand"> {
   let summary = "Left operand (A) of a matrix product, in registers";
   let description = [{
-    Rows are split as in the parent accumulator. A thread's elements are
-    ordered [row repeat][k block][register][element], as the mma instruction
-    for the element type takes them (m16n8k16 for 16-bit types, m16n8k8 for
-    f32 as TF32).
+    The elements lie in threads as in the parent accumulator: for 16-bit types
+    the registers of two neighbouring n8 blocks are the A registers of one
+    m16n8k16, and for f32 the products permute k so that a thread's columns
+    `2t, 2t+1` of an n8 block are the A columns `t, t+4` of one m16n8k8. So an
+    accumulator becomes an operand without moving between threads.
   }];
   let parameters = (ins "::mlir::tile::MmaLayoutAttr":$parent);
   let assemblyFormat = "`<` $parent `>`";
@@ -78,6 +79,11 @@ def Tile_OperandLayoutAttr : Tile_Layout<"OperandLayout", "operand"> {
 
 def Tile_SharedLayoutAttr : Tile_Layout<"SharedLayout", "shared"> {
   let summary = "A tile in shared memory, rows of 16-byte chunks XOR-swizzled";
+  let description = [{
+    Rows lie one after the other. The 16-byte chunk `c` of row `r` is stored at
+    chunk `c ^ phase(r)`, so that 8 rows' chunks of one column fall into
+    different banks (`SharedSwizzle` in Layout.h).
+  }];
   let assemblyFormat = "";
 }
 
@@ -88,7 +94,7 @@ def Tile_BlockedLayoutAttr : Tile_Layout<"BlockedLayout", "blocked"> {
     at most 32), each holding `vector` contiguous elements, repeated along the
     row; the program's `32 * warps / threads_per_row` thread groups split the
     rows, repeated down the tile. A thread's elements are ordered [row repeat]
-    [column repeat][vector].
+    [column repeat][vector]. A tile of rank 1 is one row that all threads share.
   }];
   let parameters = (ins "int64_t":$vector, "int64_t":$threadsPerRow,
                         "int64_t":$warps);
@@ -109,6 +115,30 @@ def Tile_ColLayoutAttr : Tile_Layout<"ColLayout", "col"> {
   let summary = "A value per column, held by every thread that holds the column";
   let parameters = (ins "::mlir::Attribute":$parent);
   let assemblyFormat = "`<` $parent `>`";
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+def Tile_BufferType : TypeDef<TileDialect, "Buffer"> {
+  let mnemonic = "buffer";
+  let summary = "A ring of tiles in shared memory";
+  let description = [{
+    `stages` tiles of one type, each laid out as `#tile.shared` says.
+
+    ```mlir
+    !tile.buffer<2, tensor<64x64xbf16>>
+    ```
+  }];
+  let parameters = (ins "int64_t":$stages, "::mlir::RankedTensorType":$tile);
+  let assemblyFormat = "`<` $stages `,` $tile `>`";
+  let extraClassDeclaration = [{
+    int64_t getTileBytes() {
+      return getTile().getNumElements() * getTile().getElementTypeBitWidth() / 8;
+    }
+    int64_t getBytes() { return getStages() * getTileBytes(); }
+  }];
 }
 
 #endif // ATTN_DIALECT_TILE_IR_TILEATTRIBUTES_TD

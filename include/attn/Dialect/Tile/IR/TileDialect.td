@@ -23,6 +23,7 @@ def TileDialect : Dialect {
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::memref::MemRefDialect"];
   let useDefaultAttributePrinterParser = 1;
+  let useDefaultTypePrinterParser = 1;
 }
 
 #endif // ATTN_DIALECT_TILE_IR_TILEDIALECT_TD

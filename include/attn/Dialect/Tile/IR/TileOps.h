@@ -18,6 +18,9 @@
 #define GET_ATTRDEF_CLASSES
 #include "attn/Dialect/Tile/IR/TileAttributes.h.inc"
 
+#define GET_TYPEDEF_CLASSES
+#include "attn/Dialect/Tile/IR/TileTypes.h.inc"
+
 #define GET_OP_CLASSES
 #include "attn/Dialect/Tile/IR/TileOps.h.inc"
 

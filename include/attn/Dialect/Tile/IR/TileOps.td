@@ -34,6 +34,8 @@ def KernelOp : Tile_Op<"kernel", [
     Programs are numbered from 0 in one dimension (`tile.program_id`).
     Arguments are strided memrefs with innermost stride 1 and scalars (i32,
     i64, f32). `num_warps` is the number of warps of a program on a GPU. The
+    `num_stages` is how many steps' loads a
+    loop keeps in shared memory at once (1 or absent: no prefetch). The
     name is unique and readable and carries the path that the kernel takes,
     e.g. `naive_qk_s16816_bf16`.
 
@@ -54,6 +56,7 @@ def KernelOp : Tile_Op<"kernel", [
   let arguments = (ins SymbolNameAttr:$sym_name,
                        TypeAttrOf<FunctionType>:$function_type,
                        I32Attr:$num_warps,
+                       OptionalAttr<I32Attr>:$num_stages,
                        OptionalAttr<DictArrayAttr>:$arg_attrs,
                        OptionalAttr<DictArrayAttr>:$res_attrs);
   let regions = (region AnyRegion:$body);
@@ -152,6 +155,75 @@ def StoreOp : Tile_Op<"store", [
                        Variadic<I32>:$indices);
   let assemblyFormat =
       "$value `,` $dest `[` $indices `]` attr-dict `:` type($value) `,` type($dest)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Shared memory (GPU)
+//===----------------------------------------------------------------------===//
+
+def AllocBufferOp : Tile_Op<"alloc_buffer"> {
+  let summary = "Reserves a ring of tiles in shared memory, for the whole kernel";
+  let results = (outs Tile_BufferType:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+}
+
+def AsyncLoadOp : Tile_Op<"async_load", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "Starts copying a tile from memory into a slot of a buffer";
+  let description = [{
+    Element positions and zero fill are those of `tile.load`. Nothing happens
+    where `condition` is false. The copy belongs to the next
+    `tile.async_commit` and must be waited for with `tile.async_wait`.
+
+    ```mlir
+    tile.async_load %k[%b, %h, %row, %zero] to %buffer[%slot] if %more
+      : memref<?x4x?x64xbf16, strided<[?, ?, ?, 1]>>, !tile.buffer<2, tensor<64x64xbf16>>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$source, Variadic<I32>:$indices,
+                       Tile_BufferType:$buffer, I32:$slot, I1:$condition);
+  let assemblyFormat = [{
+    $source `[` $indices `]` `to` $buffer `[` $slot `]` `if` $condition
+    attr-dict `:` type($source) `,` type($buffer)
+  }];
+  let hasVerifier = 1;
+}
+
+def AsyncCommitOp : Tile_Op<"async_commit"> {
+  let summary = "Closes the group of copies started since the last commit";
+  let assemblyFormat = "attr-dict";
+}
+
+def AsyncWaitOp : Tile_Op<"async_wait"> {
+  let summary = "Waits until at most `pending` groups are under way";
+  let description = [{
+    Afterwards the older groups' tiles may be read by every thread, and every
+    thread is past its earlier reads: a barrier of the program.
+  }];
+  let arguments = (ins I32Attr:$pending);
+  let assemblyFormat = "$pending attr-dict";
+}
+
+def BufferReadOp : Tile_Op<"buffer_read", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "The tile in a slot of a buffer";
+  let description = [{
+    The tile is read where it is used: the slot must not be loaded again before
+    that.
+  }];
+  let arguments = (ins Tile_BufferType:$buffer, I32:$slot);
+  let results = (outs Tile_Tile2D:$result);
+  let assemblyFormat =
+      "$buffer `[` $slot `]` attr-dict `:` type($buffer) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def ConvertLayoutOp : Tile_Op<"convert_layout", [Pure]> {
+  let summary = "The same tile in another layout";
+  let arguments = (ins Tile_Tile:$source);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
   let hasVerifier = 1;
 }
 

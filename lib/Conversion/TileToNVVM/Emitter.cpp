@@ -1,0 +1,216 @@
+//===- Emitter.cpp - Short names for the GPU operations we emit -----------===//
+
+#include "Emitter.h"
+
+using namespace mlir;
+using namespace mlir::tile;
+
+static constexpr unsigned kGlobalSpace = 1;
+static constexpr unsigned kSharedSpace = 3;
+
+Value Emitter::i1(bool value) {
+  return create<arith::ConstantOp>(getBoolAttr(value));
+}
+Value Emitter::i32(int64_t value) {
+  return create<arith::ConstantOp>(getI32IntegerAttr(value));
+}
+Value Emitter::i64(int64_t value) {
+  return create<arith::ConstantOp>(getI64IntegerAttr(value));
+}
+Value Emitter::f32(float value) {
+  return create<arith::ConstantOp>(getF32FloatAttr(value));
+}
+
+Value Emitter::add(Value a, Value b) { return createOrFold<arith::AddIOp>(a, b); }
+Value Emitter::sub(Value a, Value b) { return createOrFold<arith::SubIOp>(a, b); }
+Value Emitter::mul(Value a, Value b) { return createOrFold<arith::MulIOp>(a, b); }
+
+/// Thread numbers are not negative: shifts and masks do.
+Value Emitter::div(Value a, int64_t b) {
+  return createOrFold<arith::DivUIOp>(a, i32(b));
+}
+Value Emitter::rem(Value a, int64_t b) {
+  return createOrFold<arith::RemUIOp>(a, i32(b));
+}
+Value Emitter::shl(Value a, int64_t b) {
+  return createOrFold<arith::ShLIOp>(a, i32(b));
+}
+Value Emitter::andBits(Value a, Value b) {
+  return createOrFold<arith::AndIOp>(a, b);
+}
+Value Emitter::orBits(Value a, Value b) {
+  return createOrFold<arith::OrIOp>(a, b);
+}
+Value Emitter::xorBits(Value a, Value b) {
+  return createOrFold<arith::XOrIOp>(a, b);
+}
+Value Emitter::less(Value a, Value b) {
+  return createOrFold<arith::CmpIOp>(arith::CmpIPredicate::slt, a, b);
+}
+Value Emitter::equal(Value a, Value b) {
+  return createOrFold<arith::CmpIOp>(arith::CmpIPredicate::eq, a, b);
+}
+Value Emitter::select(Value condition, Value a, Value b) {
+  return createOrFold<arith::SelectOp>(condition, a, b);
+}
+Value Emitter::extend(Value value) {
+  return createOrFold<arith::ExtSIOp>(getI64Type(), value);
+}
+Value Emitter::bitcast(Value value, Type type) {
+  if (value.getType() == type)
+    return value;
+  return create<LLVM::BitcastOp>(type, value);
+}
+
+Value Emitter::intrinsic(StringRef name, Type result, ValueRange operands) {
+  return create<LLVM::CallIntrinsicOp>(result, getStringAttr(name), operands)
+      .getResult(0);
+}
+
+Value Emitter::shuffleXor(Value value, int64_t distance) {
+  return create<NVVM::ShflOp>(value.getType(), i32(-1), value, i32(distance),
+                              i32(31), NVVM::ShflKind::bfly, UnitAttr());
+}
+
+Value Emitter::globalPointer(Value base, Value offset, int64_t bytes) {
+  auto type = LLVM::LLVMPointerType::get(getContext(), kGlobalSpace);
+  Type element = getIntegerType(8 * bytes);
+  return create<LLVM::GEPOp>(type, element, base, ArrayRef<LLVM::GEPArg>{offset});
+}
+
+Value Emitter::sharedPointer(Value address, int64_t offset) {
+  // The constant stays outside of the conversion so that it becomes the
+  // immediate of the access. Shared addresses are computed in 32 bits although
+  // LLVM's pointers have 64.
+  auto type = LLVM::LLVMPointerType::get(getContext(), kSharedSpace);
+  Value pointer = create<LLVM::IntToPtrOp>(type, address);
+  if (offset == 0)
+    return pointer;
+  return create<LLVM::GEPOp>(type, getI8Type(), pointer,
+                             ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)});
+}
+
+/// `{$first, $first + 1, ...}`, or `$first` alone.
+static std::string getWordList(int64_t first, int64_t words) {
+  std::string list = "$" + std::to_string(first);
+  if (words == 1)
+    return list;
+  for (int64_t i = 1; i < words; ++i)
+    list += ", $" + std::to_string(first + i);
+  return "{" + list + "}";
+}
+
+static StringRef getVectorSuffix(int64_t words) {
+  return words == 1 ? "" : words == 2 ? ".v2" : ".v4";
+}
+
+static Value inlineAsm(Emitter &emit, Type result, ValueRange operands,
+                       const std::string &text, const std::string &constraints) {
+  SmallVector<Type> results;
+  if (result)
+    results.push_back(result);
+  auto op = emit.create<LLVM::InlineAsmOp>(
+      TypeRange(results), operands, text, constraints,
+      /*has_side_effects=*/true, /*is_align_stack=*/false,
+      LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr());
+  return result ? op.getResult(0) : Value();
+}
+
+SmallVector<Value> Emitter::loadGlobal(Value pointer, int64_t words,
+                                       Value predicate) {
+  // Predicated, not branched around, so that many loads are under way at once.
+  std::string text, constraints;
+  for (int64_t i = 0; i < words; ++i) {
+    text += "mov.b32 $" + std::to_string(i) + ", 0;\n\t";
+    constraints += "=r,";
+  }
+  text += "@$" + std::to_string(words + 1) + " ld.global" +
+          getVectorSuffix(words).str() + ".b32 " + getWordList(0, words) +
+          ", [$" + std::to_string(words) + "];";
+  constraints += "l,b";
+  SmallVector<Type> types(words, getI32Type());
+  Type result = words == 1 ? getI32Type()
+                           : Type(LLVM::LLVMStructType::getLiteral(
+                                 getContext(), types));
+  Value loaded = inlineAsm(*this, result, {pointer, predicate}, text, constraints);
+  if (words == 1)
+    return {loaded};
+  SmallVector<Value> values;
+  for (int64_t i = 0; i < words; ++i)
+    values.push_back(create<LLVM::ExtractValueOp>(loaded, i));
+  return values;
+}
+
+void Emitter::storeGlobal(Value pointer, ValueRange words, Value predicate) {
+  std::string constraints = "b,l";
+  SmallVector<Value> operands = {predicate, pointer};
+  for (Value word : words) {
+    operands.push_back(bitcast(word, getI32Type()));
+    constraints += ",r";
+  }
+  inlineAsm(*this, Type(), operands,
+            "@$0 st.global" + getVectorSuffix(words.size()).str() +
+                ".b32 [$1], " + getWordList(2, words.size()) + ";",
+            constraints);
+}
+
+Value Emitter::loadGlobal16(Value pointer, Value predicate) {
+  return inlineAsm(*this, getI16Type(), {pointer, predicate},
+                   "mov.b16 $0, 0;\n\t@$2 ld.global.b16 $0, [$1];", "=h,l,b");
+}
+
+void Emitter::storeGlobal16(Value pointer, Value value, Value predicate) {
+  inlineAsm(*this, Type(), {predicate, pointer, bitcast(value, getI16Type())},
+            "@$0 st.global.b16 [$1], $2;", "b,l,h");
+}
+
+SmallVector<Value> Emitter::ldmatrix(Value address, int64_t offset,
+                                     int64_t count, bool transpose) {
+  SmallVector<Type> types(count, getI32Type());
+  Type result = count == 1 ? getI32Type()
+                           : Type(LLVM::LLVMStructType::getLiteral(
+                                 getContext(), types));
+  auto shape = NVVM::LdStMatrixShapeAttr::get(getContext(), 8, 8);
+  Value loaded = create<NVVM::LdMatrixOp>(
+      result, sharedPointer(address, offset), count,
+      transpose ? NVVM::MMALayout::col : NVVM::MMALayout::row, shape,
+      NVVM::LdStMatrixEltType::B16);
+  if (count == 1)
+    return {loaded};
+  SmallVector<Value> values;
+  for (int64_t i = 0; i < count; ++i)
+    values.push_back(create<LLVM::ExtractValueOp>(loaded, i));
+  return values;
+}
+
+void Emitter::mma(MutableArrayRef<Value> acc, ArrayRef<Value> a,
+                  ArrayRef<Value> b, NVVM::MMATypes type) {
+  // f16 operands are vector<2xf16>, the others 32-bit integers.
+  Type operandType = type == NVVM::MMATypes::f16
+                         ? Type(VectorType::get(2, getF16Type()))
+                         : Type(getI32Type());
+  auto cast = [&](ArrayRef<Value> values) {
+    return llvm::map_to_vector(
+        values, [&](Value value) { return bitcast(value, operandType); });
+  };
+  SmallVector<Type> types(4, getF32Type());
+  auto result = LLVM::LLVMStructType::getLiteral(getContext(), types);
+  int64_t k = type == NVVM::MMATypes::tf32 ? 8 : 16;
+  Value product = create<NVVM::MmaOp>(
+      result, cast(a), cast(b), ValueRange(acc), ArrayRef<int64_t>{16, 8, k},
+      std::nullopt, std::nullopt, std::array{type, type},
+      std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
+  for (auto [i, value] : llvm::enumerate(acc))
+    value = create<LLVM::ExtractValueOp>(product, i);
+}
+
+Value Emitter::evaluate(ArrayRef<ThreadTerm> terms, Value thread) {
+  Value sum = i32(0);
+  for (const ThreadTerm &term : terms) {
+    Value value = div(thread, term.div);
+    if (term.mod)
+      value = rem(value, term.mod);
+    sum = add(sum, mul(value, i32(term.mul)));
+  }
+  return sum;
+}

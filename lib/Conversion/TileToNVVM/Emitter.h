@@ -1,0 +1,71 @@
+//===- Emitter.h - Short names for the GPU operations we emit ---*- C++ -*-===//
+
+#ifndef ATTN_LIB_CONVERSION_TILETONVVM_EMITTER_H
+#define ATTN_LIB_CONVERSION_TILETONVVM_EMITTER_H
+
+#include "attn/Dialect/Tile/Layout.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace mlir::tile {
+
+/// An operation builder for one thread of a GPU program. Arithmetic on
+/// constants folds.
+class Emitter : public ImplicitLocOpBuilder {
+public:
+  using ImplicitLocOpBuilder::ImplicitLocOpBuilder;
+
+  Value i1(bool value);
+  Value i32(int64_t value);
+  Value i64(int64_t value);
+  Value f32(float value);
+
+  Value add(Value a, Value b);
+  Value sub(Value a, Value b);
+  Value mul(Value a, Value b);
+  Value div(Value a, int64_t b);
+  Value rem(Value a, int64_t b);
+  Value shl(Value a, int64_t b);
+  Value andBits(Value a, Value b);
+  Value orBits(Value a, Value b);
+  Value xorBits(Value a, Value b);
+  Value less(Value a, Value b);
+  Value equal(Value a, Value b);
+  Value select(Value condition, Value a, Value b);
+  Value extend(Value i32Value);
+  Value bitcast(Value value, Type type);
+
+  /// Calls an LLVM intrinsic without side effects.
+  Value intrinsic(StringRef name, Type result, ValueRange operands);
+  /// The value of lane `lane ^ distance`.
+  Value shuffleXor(Value value, int64_t distance);
+
+  /// `base + offset * bytes`, in global memory.
+  Value globalPointer(Value base, Value offset, int64_t bytes);
+  /// `address + offset` in shared memory, as a pointer; `address` is i32.
+  Value sharedPointer(Value address, int64_t offset);
+
+  /// Loads (stores) `words` 32-bit words where `predicate` holds; a load
+  /// yields zeros elsewhere.
+  SmallVector<Value> loadGlobal(Value pointer, int64_t words, Value predicate);
+  void storeGlobal(Value pointer, ValueRange words, Value predicate);
+  /// The same for one 16-bit value.
+  Value loadGlobal16(Value pointer, Value predicate);
+  void storeGlobal16(Value pointer, Value value, Value predicate);
+
+  SmallVector<Value> ldmatrix(Value address, int64_t offset, int64_t count,
+                              bool transpose);
+  /// acc += a * b, an m16n8k16 (16-bit) or m16n8k8 (TF32) product.
+  void mma(MutableArrayRef<Value> acc, ArrayRef<Value> a, ArrayRef<Value> b,
+           NVVM::MMATypes type);
+
+  /// `thread` through the terms of a layout.
+  Value evaluate(ArrayRef<ThreadTerm> terms, Value thread);
+
+};
+
+} // namespace mlir::tile
+
+#endif // ATTN_LIB_CONVERSION_TILETONVVM_EMITTER_H

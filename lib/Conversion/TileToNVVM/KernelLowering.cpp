@@ -1,0 +1,660 @@
+//===- KernelLowering.cpp - One tile.kernel to one GPU kernel -------------===//
+
+#include "KernelLowering.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace mlir::tile;
+
+static constexpr int64_t kWarpSize = 32;
+
+static RankedTensorType getTileType(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+static bool isTile(Type type) { return isa<RankedTensorType>(type); }
+
+bool tile::isPacked(RankedTensorType type) {
+  return type.getElementTypeBitWidth() == 16 &&
+         isa<FloatType>(type.getElementType()) &&
+         !isa_and_present<RowLayoutAttr>(type.getEncoding());
+}
+
+bool tile::isInShared(Type type) {
+  auto tile = dyn_cast<RankedTensorType>(type);
+  return tile && isa_and_present<SharedLayoutAttr>(tile.getEncoding());
+}
+
+/// The type of one value of a fragment.
+static Type getFragmentElementType(RankedTensorType type) {
+  if (isInShared(type))
+    return IntegerType::get(type.getContext(), 32);
+  if (isPacked(type))
+    return VectorType::get(2, type.getElementType());
+  return type.getElementType();
+}
+
+RegisterLayout KernelLowering::getLayout(RankedTensorType type) {
+  // checkLayouts has seen every type of the kernel.
+  return *RegisterLayout::get(type, [&] { return kernel.emitOpError(); });
+}
+
+//===----------------------------------------------------------------------===//
+// Frame
+//===----------------------------------------------------------------------===//
+
+LogicalResult KernelLowering::run() {
+  if (failed(checkLayouts()) || failed(allocateBuffers()))
+    return failure();
+  createFunction();
+  bindArguments();
+  return lowerBlock(kernel.getBody().front());
+}
+
+LogicalResult KernelLowering::checkLayouts() {
+  if (!kernel.getBody().hasOneBlock())
+    return kernel.emitOpError("must be one block; use scf for control flow");
+  auto check = [](Operation *op, Type type) -> LogicalResult {
+    auto tile = dyn_cast<RankedTensorType>(type);
+    if (!tile || isInShared(type))
+      return success();
+    auto emitError = [&] { return op->emitOpError(); };
+    return success(succeeded(RegisterLayout::get(tile, emitError)));
+  };
+  WalkResult result = kernel.getBody().walk([&](Operation *op) {
+    for (Type type : op->getResultTypes())
+      if (failed(check(op, type)))
+        return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+LogicalResult KernelLowering::allocateBuffers() {
+  struct Item {
+    Operation *op;
+    int64_t bytes;
+    RankedTensorType tile;
+  };
+  SmallVector<Item> items;
+  kernel.getBody().walk([&](Operation *op) {
+    if (auto alloc = dyn_cast<AllocBufferOp>(op)) {
+      auto type = cast<BufferType>(alloc.getType());
+      items.push_back({op, type.getBytes(), type.getTile()});
+    } else if (auto load = dyn_cast<LoadOp>(op); load && isInShared(load.getType())) {
+      BufferType type = BufferType::get(op->getContext(), 1, getTileType(load));
+      items.push_back({op, type.getBytes(), type.getTile()});
+    }
+  });
+  for (Item &item : items) {
+    // ldmatrix and cp.async want 16 bytes, the swizzle the 128 of all banks.
+    sharedBytes = llvm::alignTo(sharedBytes, 128);
+    sharedOffsets[item.op] = sharedBytes;
+    sharedBytes += item.bytes;
+  }
+  if (sharedBytes <= maxSharedBytes)
+    return success();
+  InFlightDiagnostic diag =
+      kernel.emitOpError("needs ")
+      << sharedBytes << " bytes of shared memory, but a program may use "
+      << maxSharedBytes << "; use smaller tiles or fewer num_stages";
+  for (Item &item : items)
+    diag.attachNote(item.op->getLoc())
+        << item.bytes << " bytes for " << item.bytes /
+               BufferType::get(item.op->getContext(), 1, item.tile).getBytes()
+        << " of " << item.tile;
+  return diag;
+}
+
+/// The kernel ABI of an argument: see docs of `convert-tile-to-nvvm`.
+static void appendParameterTypes(Type type, SmallVectorImpl<Type> &types) {
+  auto memref = dyn_cast<MemRefType>(type);
+  if (!memref) {
+    types.push_back(type);
+    return;
+  }
+  MLIRContext *context = type.getContext();
+  types.push_back(LLVM::LLVMPointerType::get(context, /*global*/ 1));
+  types.append(memref.getNumDynamicDims(), IntegerType::get(context, 32));
+  if (memref.getLayout().isIdentity())
+    return;
+  auto [strides, offset] = memref.getStridesAndOffset();
+  types.append(llvm::count_if(strides, ShapedType::isDynamic),
+               IntegerType::get(context, 64));
+}
+
+void KernelLowering::createFunction() {
+  SmallVector<Type> types;
+  for (Type type : kernel.getArgumentTypes())
+    appendParameterTypes(type, types);
+  emit.setInsertionPointToEnd(module.getBody());
+  auto functionType = LLVM::LLVMFunctionType::get(
+      LLVM::LLVMVoidType::get(emit.getContext()), types);
+  function = emit.create<LLVM::LLVMFuncOp>(kernel.getName(), functionType);
+  int32_t threads = kWarpSize * kernel.getNumWarps();
+  function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(),
+                    emit.getUnitAttr());
+  function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
+                    emit.getDenseI32ArrayAttr({threads, 1, 1}));
+  function->setAttr("attn.dynamic_smem_bytes",
+                    emit.getI64IntegerAttr(sharedBytes));
+  function->setAttr("attn.num_warps", kernel.getNumWarpsAttr());
+  emit.setInsertionPointToStart(function.addEntryBlock(emit));
+
+  thread = emit.create<NVVM::ThreadIdXOp>(emit.getI32Type(),
+                                          LLVM::ConstantRangeAttr());
+  warp = emit.div(thread, kWarpSize);
+  lane = emit.rem(thread, kWarpSize);
+  if (sharedBytes > 0) {
+    Value base = emit.create<LLVM::AddressOfOp>(sharedMemory);
+    sharedBase = emit.create<LLVM::PtrToIntOp>(emit.getI32Type(), base);
+  }
+}
+
+void KernelLowering::bindArguments() {
+  auto parameter = function.getArguments().begin();
+  for (BlockArgument argument : kernel.getBody().getArguments()) {
+    auto type = dyn_cast<MemRefType>(argument.getType());
+    if (!type) {
+      scalars.map(argument, *parameter++);
+      continue;
+    }
+    MemRefArgument &memref = memrefs[argument];
+    memref.pointer = *parameter++;
+    for (int64_t size : type.getShape())
+      memref.sizes.push_back(ShapedType::isDynamic(size) ? Value(*parameter++)
+                                                         : emit.i32(size));
+    if (type.getLayout().isIdentity()) {
+      Value stride = emit.i64(1);
+      for (Value size : llvm::reverse(memref.sizes)) {
+        memref.strides.insert(memref.strides.begin(), stride);
+        stride = emit.mul(stride, emit.extend(size));
+      }
+      continue;
+    }
+    auto [strides, offset] = type.getStridesAndOffset();
+    for (int64_t stride : strides)
+      memref.strides.push_back(ShapedType::isDynamic(stride)
+                                   ? Value(*parameter++)
+                                   : emit.i64(stride));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Dispatch and control flow
+//===----------------------------------------------------------------------===//
+
+LogicalResult KernelLowering::lowerBlock(Block &block) {
+  for (Operation &op : block) {
+    emit.setLoc(op.getLoc());
+    if (failed(lowerOp(&op)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult KernelLowering::lowerOp(Operation *op) {
+  auto done = [](auto &&lower) {
+    lower();
+    return success();
+  };
+  return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](ReturnOp) {
+        return done([&] { emit.create<LLVM::ReturnOp>(ValueRange()); });
+      })
+      .Case([&](ProgramIdOp op) {
+        return done([&] {
+          scalars.map(op.getResult(),
+                      emit.create<NVVM::BlockIdXOp>(emit.getI32Type(),
+                                                    LLVM::ConstantRangeAttr())
+                          .getResult());
+        });
+      })
+      .Case([&](scf::ForOp op) { return lowerFor(op); })
+      .Case([&](scf::IfOp op) { return lowerIf(op); })
+      .Case([&](AllocBufferOp) { return success(); })
+      .Case([&](LoadOp op) { return lowerLoad(op); })
+      .Case([&](StoreOp op) { return lowerStore(op); })
+      .Case([&](AsyncLoadOp op) { return lowerAsyncLoad(op); })
+      .Case([&](AsyncCommitOp) {
+        return done([&] { emit.create<NVVM::CpAsyncCommitGroupOp>(); });
+      })
+      .Case([&](AsyncWaitOp op) {
+        return done([&] {
+          emit.create<NVVM::CpAsyncWaitGroupOp>(op.getPending());
+          emitBarrier();
+        });
+      })
+      .Case([&](BufferReadOp op) { return done([&] { lowerBufferRead(op); }); })
+      .Case([&](MmaOp op) { return lowerMma(op); })
+      .Case([&](ReduceOp op) { return done([&] { lowerReduce(op); }); })
+      .Case([&](BroadcastOp op) { return done([&] { lowerBroadcast(op); }); })
+      .Case([&](IotaOp op) { return done([&] { lowerIota(op); }); })
+      .Case([&](ExpDiffOp op) { return done([&] { lowerExpDiff(op); }); })
+      .Case([&](ConvertLayoutOp op) { return lowerConvertLayout(op); })
+      .Case([&](tensor::SplatOp op) {
+        return done([&] { lowerSplat(op, getScalar(op.getInput())); });
+      })
+      .Case([&](memref::DimOp op) { return done([&] { lowerMemRefDim(op); }); })
+      .Case([&](arith::ConstantOp op) { return lowerConstant(op); })
+      .Default([&](Operation *op) -> LogicalResult {
+        bool hasTiles = llvm::any_of(op->getOperandTypes(), isTile) ||
+                        llvm::any_of(op->getResultTypes(), isTile);
+        if (op->getNumRegions() == 0 && op->getNumResults() == 1 &&
+            isa<arith::ArithDialect, math::MathDialect>(op->getDialect())) {
+          return lowerElementwise(op);
+        }
+        return op->emitOpError("can't be lowered to ")
+               << (hasTiles ? "threads" : "a GPU kernel")
+               << "; legal are tile, arith, math, scf.for and scf.if";
+      });
+}
+
+/// The values that stand for `values`, tiles expanded.
+static void appendLowered(ValueRange values, IRMapping &scalars,
+                          DenseMap<Value, Fragment> &fragments,
+                          SmallVectorImpl<Value> &result) {
+  for (Value value : values) {
+    if (isTile(value.getType()))
+      llvm::append_range(result, fragments[value]);
+    else
+      result.push_back(scalars.lookup(value));
+  }
+}
+
+/// Binds `values` to the next of `lowered`, as appendLowered orders them;
+/// `like` tells how many values each takes.
+static void bindLowered(ValueRange values, ValueRange like, ValueRange lowered,
+                        IRMapping &scalars,
+                        DenseMap<Value, Fragment> &fragments) {
+  auto next = lowered.begin();
+  for (auto [value, model] : llvm::zip_equal(values, like)) {
+    if (!isTile(value.getType())) {
+      scalars.map(value, *next++);
+      continue;
+    }
+    size_t count = fragments[model].size();
+    Fragment fragment(next, next + count);
+    fragments[value] = std::move(fragment);
+    next += count;
+  }
+}
+
+LogicalResult KernelLowering::lowerFor(scf::ForOp op) {
+  SmallVector<Value> inits;
+  appendLowered(op.getInitArgs(), scalars, fragments, inits);
+  auto loop = emit.create<scf::ForOp>(getScalar(op.getLowerBound()),
+                                      getScalar(op.getUpperBound()),
+                                      getScalar(op.getStep()), inits);
+  scalars.map(op.getInductionVar(), loop.getInductionVar());
+  bindLowered(op.getRegionIterArgs(), op.getInitArgs(),
+              loop.getRegionIterArgs(), scalars, fragments);
+  {
+    OpBuilder::InsertionGuard guard(emit);
+    // A loop without values was created with its terminator.
+    if (!loop.getBody()->empty())
+      loop.getBody()->back().erase();
+    emit.setInsertionPointToEnd(loop.getBody());
+    for (Operation &nested : op.getBody()->without_terminator()) {
+      emit.setLoc(nested.getLoc());
+      if (failed(lowerOp(&nested)))
+        return failure();
+    }
+    SmallVector<Value> yields;
+    appendLowered(op.getBody()->getTerminator()->getOperands(), scalars,
+                  fragments, yields);
+    emit.create<scf::YieldOp>(yields);
+  }
+  bindLowered(op.getResults(), op.getInitArgs(), loop.getResults(), scalars,
+              fragments);
+  return success();
+}
+
+LogicalResult KernelLowering::lowerIf(scf::IfOp op) {
+  // The result types: as many values as the layout gives a thread.
+  SmallVector<Type> types;
+  for (Type type : op.getResultTypes()) {
+    auto tile = dyn_cast<RankedTensorType>(type);
+    if (!tile) {
+      types.push_back(type);
+      continue;
+    }
+    if (isInShared(type))
+      return op.emitOpError("can't yield a tile that lies in shared memory");
+    int64_t count = getLayout(tile).getOffsets().size();
+    types.append(isPacked(tile) ? count / 2 : count,
+                 getFragmentElementType(tile));
+  }
+  bool hasElse = !op.getElseRegion().empty();
+  auto branch = emit.create<scf::IfOp>(types, getScalar(op.getCondition()),
+                                       /*addThenBlock=*/true,
+                                       /*addElseBlock=*/hasElse);
+  auto lowerBranch = [&](Block &from, Block *to) -> LogicalResult {
+    OpBuilder::InsertionGuard guard(emit);
+    to->clear();
+    emit.setInsertionPointToEnd(to);
+    for (Operation &nested : from.without_terminator()) {
+      emit.setLoc(nested.getLoc());
+      if (failed(lowerOp(&nested)))
+        return failure();
+    }
+    SmallVector<Value> yields;
+    appendLowered(from.getTerminator()->getOperands(), scalars, fragments,
+                  yields);
+    emit.create<scf::YieldOp>(yields);
+    return success();
+  };
+  if (failed(lowerBranch(*op.thenBlock(), branch.thenBlock())) ||
+      (hasElse && failed(lowerBranch(*op.elseBlock(), branch.elseBlock()))))
+    return failure();
+  if (op.getNumResults() > 0)
+    bindLowered(op.getResults(), op.thenYield().getOperands(),
+                branch.getResults(), scalars, fragments);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Elementwise operations
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> KernelLowering::unpack(RankedTensorType type,
+                                          ArrayRef<Value> fragment) {
+  if (!isPacked(type))
+    return SmallVector<Value>(fragment);
+  SmallVector<Value> elements;
+  for (Value pair : fragment)
+    for (int64_t i : {0, 1})
+      elements.push_back(emit.create<LLVM::ExtractElementOp>(pair, emit.i32(i)));
+  return elements;
+}
+
+Fragment KernelLowering::pack(RankedTensorType type, ArrayRef<Value> elements) {
+  if (!isPacked(type))
+    return Fragment(elements.begin(), elements.end());
+  Type pairType = getFragmentElementType(type);
+  Fragment fragment;
+  for (size_t i = 0; i < elements.size(); i += 2) {
+    Value pair = emit.create<LLVM::PoisonOp>(pairType);
+    for (int64_t half : {0, 1})
+      pair = emit.create<LLVM::InsertElementOp>(pair, elements[i + half],
+                                                emit.i32(half));
+    fragment.push_back(pair);
+  }
+  return fragment;
+}
+
+LogicalResult KernelLowering::lowerElementwise(Operation *op) {
+  Value result = op->getResult(0);
+  if (!isTile(result.getType())) {
+    if (llvm::any_of(op->getOperandTypes(), isTile))
+      return op->emitOpError("can't be lowered to threads");
+    if (isa<math::MathDialect>(op->getDialect()) ||
+        isa<arith::DivFOp>(op)) {
+      SmallVector<Value> operands;
+      for (Value operand : op->getOperands())
+        operands.push_back(getScalar(operand));
+      FailureOr<Value> value = lowerMath(op, operands);
+      if (failed(value))
+        return failure();
+      scalars.map(result, *value);
+      return success();
+    }
+    emit.clone(*op, scalars);
+    return success();
+  }
+  if (auto trunc = dyn_cast<arith::TruncFOp>(op))
+    return lowerTruncF(trunc);
+  if (auto ext = dyn_cast<arith::ExtFOp>(op))
+    return lowerExtF(ext);
+
+  RankedTensorType type = getTileType(result);
+  SmallVector<SmallVector<Value>> operands;
+  for (Value operand : op->getOperands()) {
+    if (isTile(operand.getType()))
+      operands.push_back(
+          unpack(getTileType(operand), getFragment(operand)));
+    else
+      operands.push_back({getScalar(operand)});
+  }
+  size_t count = getLayout(type).getOffsets().size();
+  SmallVector<Value> elements;
+  for (size_t i = 0; i < count; ++i) {
+    SmallVector<Value> scalarOperands;
+    for (auto &operand : operands)
+      scalarOperands.push_back(operand.size() == 1 ? operand[0] : operand[i]);
+    FailureOr<Value> element = lowerMath(op, scalarOperands);
+    if (failed(element))
+      return failure();
+    elements.push_back(*element);
+  }
+  fragments[result] = pack(type, elements);
+  return success();
+}
+
+/// The LLVM or NVVM intrinsic of an f32 math operation; empty if there is none
+/// without a library.
+static StringRef getMathIntrinsic(Operation *op) {
+  return TypeSwitch<Operation *, StringRef>(op)
+      .Case([](math::Exp2Op) { return "llvm.nvvm.ex2.approx.ftz.f"; })
+      .Case([](math::Log2Op) { return "llvm.nvvm.lg2.approx.f"; })
+      .Case([](math::RsqrtOp) { return "llvm.nvvm.rsqrt.approx.f"; })
+      // Twice the error of the IEEE division, at a fraction of its cost.
+      .Case([](arith::DivFOp) { return "llvm.nvvm.div.full"; })
+      .Case([](math::SqrtOp) { return "llvm.sqrt.f32"; })
+      .Case([](math::AbsFOp) { return "llvm.fabs.f32"; })
+      .Case([](math::FloorOp) { return "llvm.floor.f32"; })
+      .Case([](math::CeilOp) { return "llvm.ceil.f32"; })
+      .Case([](math::TruncOp) { return "llvm.trunc.f32"; })
+      .Case([](math::RoundEvenOp) { return "llvm.roundeven.f32"; })
+      .Case([](math::CopySignOp) { return "llvm.copysign.f32"; })
+      .Case([](math::FmaOp) { return "llvm.fma.f32"; })
+      .Default(StringRef());
+}
+
+/// One element of an arith or math operation.
+FailureOr<Value> KernelLowering::lowerMath(Operation *op,
+                                           ValueRange operands) {
+  Type elementType = getElementTypeOrSelf(op->getResult(0));
+  StringRef name = getMathIntrinsic(op);
+  if (!name.empty() && elementType.isF32())
+    return emit.intrinsic(name, elementType, operands);
+  if (!isa<arith::ArithDialect>(op->getDialect())) {
+    return op->emitOpError("on ")
+           << elementType
+           << " has no GPU instruction; tile-lower-math turns it into those "
+              "that have, on f32";
+  }
+  IRMapping mapping;
+  mapping.map(op->getOperands(), operands);
+  Operation *clone = op->clone(mapping);
+  clone->getResult(0).setType(elementType);
+  emit.insert(clone);
+  return clone->getResult(0);
+}
+
+LogicalResult KernelLowering::lowerConstant(arith::ConstantOp op) {
+  auto type = dyn_cast<RankedTensorType>(op.getType());
+  if (!type) {
+    emit.clone(*op, scalars);
+    return success();
+  }
+  auto elements = dyn_cast<DenseElementsAttr>(op.getValue());
+  if (!elements || !elements.isSplat())
+    return op.emitOpError("must be the same in every element");
+  Value scalar = emit.create<arith::ConstantOp>(
+      cast<TypedAttr>(elements.getSplatValue<Attribute>()));
+  lowerSplat(op, scalar);
+  return success();
+}
+
+void KernelLowering::lowerSplat(Operation *op, Value scalar) {
+  RankedTensorType type = getTileType(op->getResult(0));
+  size_t count = getLayout(type).getOffsets().size();
+  fragments[op->getResult(0)] =
+      pack(type, SmallVector<Value>(count, scalar));
+}
+
+LogicalResult KernelLowering::lowerTruncF(arith::TruncFOp op) {
+  RankedTensorType type = getTileType(op.getResult());
+  if (!isPacked(type) || !getElementTypeOrSelf(op.getIn()).isF32())
+    return op.emitOpError("truncates tiles of f32 to f16 or bf16 only");
+  StringRef name = type.getElementType().isBF16() ? "llvm.nvvm.ff2bf16x2.rn"
+                                                  : "llvm.nvvm.ff2f16x2.rn";
+  ArrayRef<Value> source = getFragment(op.getIn());
+  Fragment result;
+  for (size_t i = 0; i < source.size(); i += 2)
+    // The instruction takes the upper half first.
+    result.push_back(emit.intrinsic(name, getFragmentElementType(type),
+                                    {source[i + 1], source[i]}));
+  fragments[op.getResult()] = std::move(result);
+  return success();
+}
+
+LogicalResult KernelLowering::lowerExtF(arith::ExtFOp op) {
+  RankedTensorType source = getTileType(op.getIn());
+  if (!getElementTypeOrSelf(op.getResult()).isF32())
+    return op.emitOpError("extends tiles to f32 only");
+  Fragment result;
+  if (!source.getElementType().isBF16() || !isPacked(source)) {
+    for (Value element : unpack(source, getFragment(op.getIn())))
+      result.push_back(
+          emit.create<arith::ExtFOp>(emit.getF32Type(), element));
+  } else {
+    // A bf16 is the upper half of its f32.
+    for (Value pair : getFragment(op.getIn())) {
+      Value bits = emit.bitcast(pair, emit.getI32Type());
+      result.push_back(emit.bitcast(emit.shl(bits, 16), emit.getF32Type()));
+      result.push_back(
+          emit.bitcast(emit.andBits(bits, emit.i32(0xffff0000)),
+                       emit.getF32Type()));
+    }
+  }
+  fragments[op.getResult()] = std::move(result);
+  return success();
+}
+
+void KernelLowering::lowerMemRefDim(memref::DimOp op) {
+  // The verifier of the kernel's users keeps dimensions constant; a dynamic
+  // one has no meaning in the ABI.
+  int64_t dim = op.getConstantIndex().value_or(0);
+  Value size = memrefs[op.getSource()].sizes[dim];
+  scalars.map(op.getResult(),
+              emit.createOrFold<arith::IndexCastOp>(emit.getIndexType(), size));
+}
+
+//===----------------------------------------------------------------------===//
+// Tile operations
+//===----------------------------------------------------------------------===//
+
+void KernelLowering::lowerBroadcast(BroadcastOp op) {
+  RankedTensorType type = getTileType(op.getResult());
+  RegisterLayout layout = getLayout(type);
+  SmallVector<int64_t> indices =
+      op.getDim() == 0 ? layout.getRowIndices() : layout.getColIndices();
+  SmallVector<Value> source =
+      unpack(getTileType(op.getSource()), getFragment(op.getSource()));
+  SmallVector<Value> elements;
+  for (int64_t index : indices)
+    elements.push_back(source[index]);
+  fragments[op.getResult()] = pack(type, elements);
+}
+
+void KernelLowering::lowerIota(IotaOp op) {
+  RankedTensorType type = getTileType(op.getResult());
+  RegisterLayout layout = getLayout(type);
+  bool isRow = isa<RowLayoutAttr>(type.getEncoding());
+  Value base = emit.evaluate(
+      isRow ? layout.getRowTerms() : layout.getColTerms(), thread);
+  Fragment result;
+  for (TilePosition offset : layout.getOffsets())
+    result.push_back(
+        emit.add(base, emit.i32(isRow ? offset.row : offset.col)));
+  fragments[op.getResult()] = std::move(result);
+}
+
+void KernelLowering::lowerReduce(ReduceOp op) {
+  RegisterLayout layout = getLayout(getTileType(op.getSource()));
+  bool isMax = op.getKind() == ReduceKind::Max;
+  auto combine = [&](Value a, Value b) -> Value {
+    if (isMax)
+      return emit.create<arith::MaximumFOp>(a, b);
+    return emit.create<arith::AddFOp>(a, b);
+  };
+  SmallVector<int64_t> rows = layout.getRowIndices();
+  SmallVector<SmallVector<Value>> perRow(
+      *std::max_element(rows.begin(), rows.end()) + 1);
+  for (auto [row, value] : llvm::zip_equal(rows, getFragment(op.getSource())))
+    perRow[row].push_back(value);
+  Fragment result;
+  for (SmallVector<Value> &values : perRow) {
+    // A few independent chains, so that latency doesn't add up.
+    while (values.size() > 1) {
+      SmallVector<Value> next;
+      for (size_t i = 0; i + 1 < values.size(); i += 2)
+        next.push_back(combine(values[i], values[i + 1]));
+      if (values.size() % 2)
+        next.push_back(values.back());
+      values = std::move(next);
+    }
+    Value value = values[0];
+    for (int64_t d = 1; d < layout.getThreadsPerRow(); d *= 2)
+      value = combine(value, emit.shuffleXor(value, d));
+    result.push_back(value);
+  }
+  fragments[op.getResult()] = std::move(result);
+}
+
+void KernelLowering::lowerExpDiff(ExpDiffOp op) {
+  RankedTensorType type = getTileType(op.getSource());
+  RegisterLayout layout = getLayout(type);
+  Value scale = emit.create<arith::MulFOp>(
+      getScalar(op.getScale()), emit.f32(static_cast<float>(M_LOG2E)));
+  // Where the maximum is -inf so is the element; subtracting 0 keeps it.
+  SmallVector<Value> max;
+  Value zero = emit.f32(0);
+  Value minusInf = emit.f32(-INFINITY);
+  for (Value value : getFragment(op.getMax())) {
+    Value isMasked = emit.create<arith::CmpFOp>(arith::CmpFPredicate::OEQ,
+                                                value, minusInf);
+    max.push_back(emit.select(isMasked, zero, value));
+  }
+  Fragment result;
+  for (auto [row, value] :
+       llvm::zip_equal(layout.getRowIndices(), getFragment(op.getSource()))) {
+    Value difference = emit.create<arith::SubFOp>(value, max[row]);
+    Value exponent = emit.create<arith::MulFOp>(difference, scale);
+    result.push_back(emit.intrinsic("llvm.nvvm.ex2.approx.ftz.f",
+                                    emit.getF32Type(), exponent));
+  }
+  fragments[op.getResult()] = std::move(result);
+}
+
+LogicalResult KernelLowering::lowerConvertLayout(ConvertLayoutOp op) {
+  RankedTensorType from = getTileType(op.getSource());
+  RankedTensorType to = getTileType(op.getResult());
+  Attribute source = from.getEncoding(), target = to.getEncoding();
+  auto operand = dyn_cast_if_present<OperandLayoutAttr>(target);
+  if (operand && source == operand.getParent()) {
+    fragments[op.getResult()] = Fragment(getFragment(op.getSource()));
+    return success();
+  }
+  if (!operand || !isInShared(from))
+    return op.emitOpError("has no lowering from ")
+           << source << " to " << target
+           << "; a left operand comes from shared memory or from its parent";
+
+  Value address = getFragment(op.getSource())[0];
+  int64_t repeats = to.getDimSize(0) / (16 * operand.getParent().getWarps());
+  bool is16Bit = to.getElementTypeBitWidth() == 16;
+  int64_t kBlocks = to.getDimSize(1) / (is16Bit ? 16 : 8);
+  Fragment result;
+  for (int64_t repeat = 0; repeat < repeats; ++repeat)
+    for (int64_t k = 0; k < kBlocks; ++k)
+      llvm::append_range(result, is16Bit ? loadA16(to, address, repeat, k)
+                                         : loadA32(to, address, repeat, k));
+  fragments[op.getResult()] = std::move(result);
+  return success();
+}

@@ -1,0 +1,140 @@
+//===- KernelLowering.h - One tile.kernel to one GPU kernel -----*- C++ -*-===//
+
+#ifndef ATTN_LIB_CONVERSION_TILETONVVM_KERNELLOWERING_H
+#define ATTN_LIB_CONVERSION_TILETONVVM_KERNELLOWERING_H
+
+#include "Emitter.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace mlir::tile {
+
+/// What a thread holds of a tile: one value per element, or one
+/// vector<2 x element> per two neighbours where `isPacked`. A tile in shared
+/// memory is the i32 address of its first byte.
+using Fragment = SmallVector<Value, 0>;
+
+/// 16-bit floats travel in pairs, one 32-bit register each.
+bool isPacked(RankedTensorType type);
+bool isInShared(Type type);
+
+/// A memref argument, by the kernel ABI. Static sizes and strides are
+/// constants.
+struct MemRefArgument {
+  Value pointer;
+  SmallVector<Value> sizes;   // i32
+  SmallVector<Value> strides; // i64
+};
+
+/// Lowers one kernel, in order, thread by thread: every tile becomes the
+/// values that one thread holds of it.
+class KernelLowering {
+public:
+  KernelLowering(KernelOp kernel, gpu::GPUModuleOp module,
+                 LLVM::GlobalOp sharedMemory, int64_t maxSharedBytes)
+      : kernel(kernel), module(module), sharedMemory(sharedMemory),
+        maxSharedBytes(maxSharedBytes),
+        emit(kernel.getLoc(), kernel.getContext()) {}
+
+  LogicalResult run();
+
+private:
+  // KernelLowering.cpp: the frame, control flow and elementwise operations.
+  void createFunction();
+  void bindArguments();
+  LogicalResult allocateBuffers();
+  LogicalResult checkLayouts();
+  LogicalResult lowerBlock(Block &block);
+  LogicalResult lowerOp(Operation *op);
+  LogicalResult lowerFor(scf::ForOp op);
+  LogicalResult lowerIf(scf::IfOp op);
+  LogicalResult lowerElementwise(Operation *op);
+  void lowerScalar(Operation *op);
+  void lowerMemRefDim(memref::DimOp op);
+  LogicalResult lowerConstant(arith::ConstantOp op);
+  LogicalResult lowerTruncF(arith::TruncFOp op);
+  LogicalResult lowerExtF(arith::ExtFOp op);
+  void lowerSplat(Operation *op, Value scalar);
+  void lowerBroadcast(BroadcastOp op);
+  void lowerIota(IotaOp op);
+  void lowerReduce(ReduceOp op);
+  void lowerExpDiff(ExpDiffOp op);
+  LogicalResult lowerConvertLayout(ConvertLayoutOp op);
+  FailureOr<Value> lowerMath(Operation *op, ValueRange operands);
+
+  // Memory.cpp
+  struct Access;
+  Access getAccess(Value memref, ValueRange indices, int64_t rank);
+  Value isVectorAligned(const Access &access, int64_t elements);
+  LogicalResult lowerLoad(LoadOp op);
+  LogicalResult lowerStore(StoreOp op);
+  Fragment emitLoad(const Access &access, RankedTensorType type, bool vector);
+  void emitStore(const Access &access, RankedTensorType type,
+                 ArrayRef<Value> fragment, bool vector);
+  void emitQuadStore(const Access &access, RankedTensorType type,
+                     ArrayRef<Value> fragment);
+  Value getPredicate(const Access &access, const RegisterLayout &layout,
+                     TilePosition offset, RankedTensorType type);
+  Value getPointer(const Access &access, TilePosition offset);
+  void emitCopyToShared(const Access &access, RankedTensorType tile,
+                        Value address);
+  void emitVectorCopy(const Access &access, RankedTensorType tile,
+                      Value address);
+  void emitElementCopy(const Access &access, RankedTensorType tile,
+                       Value address);
+  LogicalResult lowerAsyncLoad(AsyncLoadOp op);
+  void lowerBufferRead(BufferReadOp op);
+  Value getSlotAddress(Value buffer, Value slot);
+  void emitBarrier();
+
+  // Matmul.cpp
+  LogicalResult lowerMma(MmaOp op);
+  void lowerMma16(MmaOp op);
+  void lowerMmaTF32x3(MmaOp op);
+  void lowerMmaFMA(MmaOp op);
+  SmallVector<Value> loadA16(RankedTensorType type, Value address,
+                             int64_t repeat, int64_t kBlock);
+  SmallVector<Value> loadB16(MmaOp op, Value address, int64_t nPair,
+                             int64_t kBlock);
+  SmallVector<Value> loadA32(RankedTensorType type, Value address,
+                             int64_t repeat, int64_t kBlock);
+  SmallVector<Value> loadB32(MmaOp op, Value address, int64_t nBlock,
+                             int64_t kBlock);
+  /// The i32 byte offset of a lane's chunk in a tile and the constant to add.
+  std::pair<Value, int64_t> getSharedOffset(const SharedSwizzle &swizzle,
+                                            Value laneRow, int64_t row,
+                                            Value laneChunk, int64_t chunk);
+  SmallVector<Value> loadShared(Value address,
+                                std::pair<Value, int64_t> offset, Type element,
+                                int64_t count);
+
+  RegisterLayout getLayout(RankedTensorType type);
+  Fragment &getFragment(Value tile) { return fragments[tile]; }
+  Value getScalar(Value value) { return scalars.lookup(value); }
+  /// The elements of a fragment one by one, and back.
+  SmallVector<Value> unpack(RankedTensorType type, ArrayRef<Value> fragment);
+  Fragment pack(RankedTensorType type, ArrayRef<Value> elements);
+
+  KernelOp kernel;
+  gpu::GPUModuleOp module;
+  LLVM::GlobalOp sharedMemory;
+  int64_t maxSharedBytes;
+  Emitter emit;
+  LLVM::LLVMFuncOp function;
+
+  Value thread, warp, lane;
+  Value sharedBase; // i32
+  IRMapping scalars;
+  DenseMap<Value, Fragment> fragments;
+  DenseMap<Value, MemRefArgument> memrefs;
+  /// Byte offsets in shared memory: of alloc_buffer ops, and of loads that go
+  /// to shared memory without one.
+  DenseMap<Operation *, int64_t> sharedOffsets;
+  int64_t sharedBytes = 0;
+};
+
+} // namespace mlir::tile
+
+#endif // ATTN_LIB_CONVERSION_TILETONVVM_KERNELLOWERING_H

@@ -1,0 +1,494 @@
+//===- Memory.cpp - Loads, stores and copies to shared memory -------------===//
+//
+// Every access has two forms: 16 bytes (or the layout's vector) at a time, and
+// element by element. Which one is right depends on the alignment of the base
+// and the strides, which only the launch knows: the kernel asks once and
+// branches, uniformly.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelLowering.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mlir::tile;
+
+static constexpr int64_t kVectorBytes = SharedSwizzle::kChunkBytes;
+
+static RankedTensorType getTileType(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+/// A tile's place in a memref. Positions are within the last dimension(s).
+struct KernelLowering::Access {
+  MemRefArgument memref;
+  Value base; // the pointer with the leading indices applied
+  Value row, col, rowLimit, colLimit; // i32
+  Value rowStride;                    // i64, in elements
+  Value colIndex;                     // in the tile kernel
+  int64_t elementBytes;
+};
+
+/// True if the i32 `value` is a multiple of `factor` whenever it is computed.
+static bool isKnownMultiple(Value value, int64_t factor) {
+  APInt constant;
+  if (matchPattern(value, m_ConstantInt(&constant)))
+    return constant.getSExtValue() % factor == 0;
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto loop = dyn_cast_or_null<scf::ForOp>(argument.getOwner()->getParentOp());
+    return loop && argument == loop.getInductionVar() &&
+           isKnownMultiple(loop.getLowerBound(), factor) &&
+           isKnownMultiple(loop.getStep(), factor);
+  }
+  Operation *op = value.getDefiningOp();
+  if (isa<arith::MulIOp>(op))
+    return isKnownMultiple(op->getOperand(0), factor) ||
+           isKnownMultiple(op->getOperand(1), factor);
+  if (isa<arith::AddIOp, arith::SubIOp>(op))
+    return isKnownMultiple(op->getOperand(0), factor) &&
+           isKnownMultiple(op->getOperand(1), factor);
+  return false;
+}
+
+KernelLowering::Access KernelLowering::getAccess(Value memref,
+                                                 ValueRange indices,
+                                                 int64_t tileRank) {
+  Access access;
+  access.memref = memrefs[memref];
+  int64_t rank = indices.size();
+  Type element = cast<MemRefType>(memref.getType()).getElementType();
+  access.elementBytes = element.getIntOrFloatBitWidth() / 8;
+  access.colIndex = indices.back();
+  access.col = getScalar(indices.back());
+  access.colLimit = access.memref.sizes.back();
+  if (tileRank == 2) {
+    access.row = getScalar(indices[rank - 2]);
+    access.rowLimit = access.memref.sizes[rank - 2];
+    access.rowStride = access.memref.strides[rank - 2];
+  }
+  Value offset = emit.i64(0);
+  for (int64_t dim = 0; dim < rank - tileRank; ++dim)
+    offset = emit.add(offset, emit.mul(emit.extend(getScalar(indices[dim])),
+                                       access.memref.strides[dim]));
+  access.base = emit.globalPointer(access.memref.pointer, offset,
+                                   access.elementBytes);
+  return access;
+}
+
+/// True where `elements` elements from any multiple of `elements` in a row lie
+/// aligned in memory and either all inside the row or all outside.
+Value KernelLowering::isVectorAligned(const Access &access, int64_t elements) {
+  Value bits =
+      emit.create<LLVM::PtrToIntOp>(emit.getI64Type(), access.memref.pointer);
+  for (Value stride : ArrayRef(access.memref.strides).drop_back())
+    bits = emit.orBits(bits, emit.mul(stride, emit.i64(access.elementBytes)));
+  int64_t mask = elements * access.elementBytes - 1;
+  Value aligned =
+      emit.equal(emit.andBits(bits, emit.i64(mask)), emit.i64(0));
+  Value columns = emit.i32(0);
+  if (!isKnownMultiple(access.colIndex, elements))
+    columns = access.col;
+  APInt limit;
+  if (!matchPattern(access.colLimit, m_ConstantInt(&limit)) ||
+      limit.getSExtValue() % elements != 0)
+    columns = emit.orBits(columns, access.colLimit);
+  Value whole = emit.equal(emit.andBits(columns, emit.i32(elements - 1)),
+                           emit.i32(0));
+  return emit.andBits(aligned, whole);
+}
+
+//===----------------------------------------------------------------------===//
+// Registers
+//===----------------------------------------------------------------------===//
+
+/// Whether the element at base + offset exists.
+Value KernelLowering::getPredicate(const Access &access,
+                                   const RegisterLayout &layout,
+                                   TilePosition offset, RankedTensorType type) {
+  bool isRowValue = isa<RowLayoutAttr>(type.getEncoding());
+  Value row = emit.evaluate(layout.getRowTerms(), thread);
+  Value col = emit.evaluate(
+      isRowValue ? layout.getRowTerms() : layout.getColTerms(), thread);
+  int64_t colOffset = isRowValue ? offset.row : offset.col;
+  Value inside = emit.less(
+      emit.add(emit.add(access.col, col), emit.i32(colOffset)),
+      access.colLimit);
+  if (isRowValue && layout.mayExceedRows())
+    inside = emit.andBits(
+        inside, emit.less(emit.add(col, emit.i32(colOffset)),
+                          emit.i32(type.getDimSize(0))));
+  if (type.getRank() == 1)
+    return inside;
+  Value localRow = emit.add(row, emit.i32(offset.row));
+  inside = emit.andBits(
+      inside, emit.less(emit.add(emit.add(access.row, row),
+                                 emit.i32(offset.row)),
+                        access.rowLimit));
+  if (layout.mayExceedRows())
+    inside = emit.andBits(
+        inside, emit.less(localRow, emit.i32(type.getDimSize(0))));
+  return inside;
+}
+
+/// The address of the element `offset` away from the tile's position, of which
+/// the thread's part is already in `access`.
+Value KernelLowering::getPointer(const Access &access, TilePosition offset) {
+  Value column = emit.add(access.col, emit.i32(offset.col));
+  Value position = emit.extend(column);
+  if (access.row) {
+    Value row = emit.extend(emit.add(access.row, emit.i32(offset.row)));
+    position = emit.add(position, emit.mul(row, access.rowStride));
+  }
+  return emit.globalPointer(access.base, position, access.elementBytes);
+}
+
+namespace {
+/// One memory access of a thread: `count` neighbouring elements from `first`.
+struct Run {
+  size_t first;
+  int64_t count;
+};
+} // namespace
+
+static SmallVector<Run> getRuns(const RegisterLayout &layout,
+                                int64_t elementBytes, bool vector) {
+  int64_t count =
+      vector ? std::min(layout.getVector(), kVectorBytes / elementBytes) : 1;
+  SmallVector<Run> runs;
+  for (size_t i = 0; i < layout.getOffsets().size(); i += count)
+    runs.push_back({i, count});
+  return runs;
+}
+
+/// `access` with the thread's own part added to its position.
+template <typename AccessT>
+static AccessT addThreadPosition(Emitter &emit, AccessT access, Value thread,
+                                 const RegisterLayout &layout,
+                                 RankedTensorType type) {
+  if (isa<RowLayoutAttr>(type.getEncoding())) {
+    access.col =
+        emit.add(access.col, emit.evaluate(layout.getRowTerms(), thread));
+    return access;
+  }
+  access.col =
+      emit.add(access.col, emit.evaluate(layout.getColTerms(), thread));
+  if (access.row)
+    access.row =
+        emit.add(access.row, emit.evaluate(layout.getRowTerms(), thread));
+  return access;
+}
+
+/// Where an element lies in memory: a row value runs along the last dimension.
+static TilePosition getMemoryOffset(RankedTensorType type, TilePosition offset) {
+  if (isa<RowLayoutAttr>(type.getEncoding()))
+    return {0, offset.row};
+  return offset;
+}
+
+Fragment KernelLowering::emitLoad(const Access &access, RankedTensorType type,
+                                  bool vector) {
+  RegisterLayout layout = getLayout(type);
+  Access own = addThreadPosition(emit, access, thread, layout, type);
+  Type element = type.getElementType();
+  SmallVector<Value> elements;
+  Fragment pairs;
+  for (Run run : getRuns(layout, access.elementBytes, vector)) {
+    TilePosition offset = layout.getOffsets()[run.first];
+    Value predicate = getPredicate(access, layout, offset, type);
+    Value pointer = getPointer(own, getMemoryOffset(type, offset));
+    if (run.count * access.elementBytes == 2) {
+      elements.push_back(
+          emit.bitcast(emit.loadGlobal16(pointer, predicate), element));
+      continue;
+    }
+    int64_t words = run.count * access.elementBytes / 4;
+    for (Value word : emit.loadGlobal(pointer, words, predicate)) {
+      if (access.elementBytes == 2)
+        pairs.push_back(emit.bitcast(word, VectorType::get(2, element)));
+      else
+        elements.push_back(emit.bitcast(word, element));
+    }
+  }
+  return pairs.empty() ? pack(type, elements) : pairs;
+}
+
+void KernelLowering::emitStore(const Access &access, RankedTensorType type,
+                               ArrayRef<Value> fragment, bool vector) {
+  RegisterLayout layout = getLayout(type);
+  Access own = addThreadPosition(emit, access, thread, layout, type);
+  // Of the threads that hold a row value, the first of the row stores it.
+  Value isOwner;
+  if (isa<RowLayoutAttr>(type.getEncoding()))
+    isOwner = emit.equal(emit.rem(thread, layout.getThreadsPerRow()),
+                         emit.i32(0));
+  SmallVector<Value> elements;
+  if (!vector)
+    elements = unpack(type, fragment);
+  for (Run run : getRuns(layout, access.elementBytes, vector)) {
+    TilePosition offset = layout.getOffsets()[run.first];
+    Value predicate = getPredicate(access, layout, offset, type);
+    if (isOwner)
+      predicate = emit.andBits(predicate, isOwner);
+    Value pointer = getPointer(own, getMemoryOffset(type, offset));
+    if (!vector && access.elementBytes == 2) {
+      emit.storeGlobal16(pointer, elements[run.first], predicate);
+      continue;
+    }
+    int64_t words = run.count * access.elementBytes / 4;
+    size_t first = run.first * access.elementBytes / 4;
+    emit.storeGlobal(pointer, fragment.slice(first, words), predicate);
+  }
+}
+
+/// Stores a packed accumulator 16 bytes at a time: the four threads of a quad
+/// hold 4 bytes each of four n8 blocks' rows and trade them so that each has
+/// 16 bytes of one block.
+void KernelLowering::emitQuadStore(const Access &access, RankedTensorType type,
+                                   ArrayRef<Value> fragment) {
+  RegisterLayout layout = getLayout(type);
+  Value quadLane = emit.rem(thread, 4);
+  Value isOdd = emit.equal(emit.rem(thread, 2), emit.i32(1));
+  Value isUpper = emit.equal(emit.div(quadLane, 2), emit.i32(1));
+  Type word = emit.getI32Type();
+  // Swaps x of the lanes where `high` with y of their partners `distance` away.
+  auto exchange = [&](Value &x, Value &y, Value high, int64_t distance) {
+    Value sent = emit.select(high, x, y);
+    Value received = emit.shuffleXor(sent, distance);
+    x = emit.select(high, received, x);
+    y = emit.select(high, y, received);
+  };
+
+  Access own = access;
+  own.row = emit.add(access.row, emit.evaluate(layout.getRowTerms(), thread));
+  own.col = emit.add(access.col, emit.mul(quadLane, emit.i32(8)));
+  int64_t blocks = type.getDimSize(1) / 8;
+  int64_t repeats = fragment.size() / (2 * blocks);
+  for (int64_t repeat = 0; repeat < repeats; ++repeat)
+    for (int64_t block = 0; block < blocks; block += 4)
+      for (int64_t half : {0, 1}) {
+        SmallVector<Value> words;
+        for (int64_t j = 0; j < 4; ++j) {
+          int64_t pair = (repeat * blocks + block + j) * 2 + half;
+          words.push_back(emit.bitcast(fragment[pair], word));
+        }
+        exchange(words[0], words[1], isOdd, 1);
+        exchange(words[2], words[3], isOdd, 1);
+        exchange(words[0], words[2], isUpper, 2);
+        exchange(words[1], words[3], isUpper, 2);
+        TilePosition offset = layout.getOffsets()[(repeat * blocks * 2 + half) * 2];
+        offset.col = block * 8;
+        Value inside = emit.andBits(
+            emit.less(emit.add(own.row, emit.i32(offset.row)), own.rowLimit),
+            emit.less(emit.add(own.col, emit.i32(offset.col)), own.colLimit));
+        emit.storeGlobal(getPointer(own, offset), words, inside);
+      }
+}
+
+LogicalResult KernelLowering::lowerLoad(LoadOp op) {
+  RankedTensorType type = getTileType(op.getResult());
+  int64_t bits = type.getElementTypeBitWidth();
+  if (bits != 16 && bits != 32)
+    return op.emitOpError("loads elements of 16 or 32 bits on the GPU, not ")
+           << type.getElementType();
+  Access access = getAccess(op.getSource(), op.getIndices(), type.getRank());
+  if (isInShared(type)) {
+    // Every thread may still read what the last turn of a loop left there.
+    if (op->getParentOp() != kernel)
+      emitBarrier();
+    Value address = emit.add(sharedBase, emit.i32(sharedOffsets.lookup(op)));
+    emitCopyToShared(access, type, address);
+    emit.create<NVVM::CpAsyncCommitGroupOp>();
+    emit.create<NVVM::CpAsyncWaitGroupOp>(0);
+    emitBarrier();
+    fragments[op.getResult()] = {address};
+    return success();
+  }
+  RegisterLayout layout = getLayout(type);
+  if (layout.getVector() == 1) {
+    fragments[op.getResult()] = emitLoad(access, type, /*vector=*/false);
+    return success();
+  }
+  int64_t elements =
+      std::min(layout.getVector(), kVectorBytes / access.elementBytes);
+  Value aligned = isVectorAligned(access, elements);
+  SmallVector<Type> types;
+  Type element = isPacked(type)
+                     ? Type(VectorType::get(2, type.getElementType()))
+                     : type.getElementType();
+  types.append(layout.getOffsets().size() / (isPacked(type) ? 2 : 1), element);
+  auto branch = emit.create<scf::IfOp>(types, aligned, true, true);
+  for (bool vector : {true, false}) {
+    OpBuilder::InsertionGuard guard(emit);
+    Block *block = vector ? branch.thenBlock() : branch.elseBlock();
+    emit.setInsertionPointToStart(block);
+    Fragment loaded = emitLoad(access, type, vector);
+    emit.create<scf::YieldOp>(ValueRange(loaded));
+  }
+  fragments[op.getResult()] =
+      Fragment(branch.getResults().begin(), branch.getResults().end());
+  return success();
+}
+
+LogicalResult KernelLowering::lowerStore(StoreOp op) {
+  RankedTensorType type = getTileType(op.getValue());
+  int64_t bits = type.getElementTypeBitWidth();
+  if (bits != 16 && bits != 32)
+    return op.emitOpError("stores elements of 16 or 32 bits on the GPU, not ")
+           << type.getElementType();
+  if (isInShared(type))
+    return op.emitOpError("can't store a tile that lies in shared memory");
+  Access access = getAccess(op.getDest(), op.getIndices(), type.getRank());
+  Fragment fragment = getFragment(op.getValue());
+  RegisterLayout layout = getLayout(type);
+  if (layout.getVector() == 1) {
+    emitStore(access, type, fragment, /*vector=*/false);
+    return success();
+  }
+  bool isQuad = isPacked(type) && type.getRank() == 2 &&
+                isa<MmaLayoutAttr>(type.getEncoding()) &&
+                type.getDimSize(1) % 32 == 0;
+  int64_t elements =
+      isQuad ? 8 : std::min(layout.getVector(), kVectorBytes / access.elementBytes);
+  auto branch = emit.create<scf::IfOp>(
+      isVectorAligned(access, elements), /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(emit);
+  emit.setInsertionPointToStart(branch.thenBlock());
+  if (isQuad)
+    emitQuadStore(access, type, fragment);
+  else
+    emitStore(access, type, fragment, /*vector=*/true);
+  emit.setInsertionPointToStart(branch.elseBlock());
+  emitStore(access, type, fragment, /*vector=*/false);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Shared memory
+//===----------------------------------------------------------------------===//
+
+void KernelLowering::emitBarrier() { emit.create<NVVM::Barrier0Op>(); }
+
+Value KernelLowering::getSlotAddress(Value buffer, Value slot) {
+  auto alloc = buffer.getDefiningOp<AllocBufferOp>();
+  auto type = cast<BufferType>(buffer.getType());
+  Value start = emit.add(sharedBase, emit.i32(sharedOffsets.lookup(alloc)));
+  return emit.add(start,
+                  emit.mul(getScalar(slot), emit.i32(type.getTileBytes())));
+}
+
+void KernelLowering::lowerBufferRead(BufferReadOp op) {
+  fragments[op.getResult()] = {getSlotAddress(op.getBuffer(), op.getSlot())};
+}
+
+LogicalResult KernelLowering::lowerAsyncLoad(AsyncLoadOp op) {
+  RankedTensorType tile = cast<BufferType>(op.getBuffer().getType()).getTile();
+  Access access = getAccess(op.getSource(), op.getIndices(), tile.getRank());
+  // Nothing exists for a copy that must not happen: the slot becomes zero,
+  // which costs no branch and no access to global memory.
+  access.rowLimit = emit.select(getScalar(op.getCondition()), access.rowLimit,
+                                emit.i32(0));
+  emitCopyToShared(access, tile, getSlotAddress(op.getBuffer(), op.getSlot()));
+  return success();
+}
+
+void KernelLowering::emitCopyToShared(const Access &access,
+                                      RankedTensorType tile, Value address) {
+  Value aligned = isVectorAligned(access, kVectorBytes / access.elementBytes);
+  auto branch = emit.create<scf::IfOp>(aligned, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(emit);
+  emit.setInsertionPointToStart(branch.thenBlock());
+  emitVectorCopy(access, tile, address);
+  emit.setInsertionPointToStart(branch.elseBlock());
+  emitElementCopy(access, tile, address);
+}
+
+void KernelLowering::emitVectorCopy(const Access &access, RankedTensorType tile,
+                                    Value address) {
+  SharedSwizzle swizzle = SharedSwizzle::get(tile);
+  int64_t threads = 32 * kernel.getNumWarps();
+  int64_t chunks = swizzle.rowBytes / kVectorBytes;
+  int64_t chunkElements = kVectorBytes / access.elementBytes;
+  // Threads cover `width` chunks of a row and at least 8 rows at once, so that
+  // a thread's rows all have one swizzle phase.
+  int64_t width = std::min(chunks & -chunks, threads / 8);
+  int64_t rowStep = threads / width;
+  Value threadRow = emit.div(thread, width);
+  Value threadChunk = emit.rem(thread, width);
+
+  Value row = emit.add(access.row, threadRow);
+  Value col = emit.add(access.col, emit.mul(threadChunk, emit.i32(chunkElements)));
+  Value position = emit.add(emit.mul(emit.extend(row), access.rowStride),
+                            emit.extend(col));
+  Value pointer =
+      emit.globalPointer(access.base, position, access.elementBytes);
+  Value stepBytes = emit.mul(access.rowStride,
+                             emit.i64(rowStep * access.elementBytes));
+  APInt limit;
+  bool columnsExist = isKnownMultiple(access.colIndex, 1 << 30) &&
+                      matchPattern(access.colLimit, m_ConstantInt(&limit)) &&
+                      limit.sge(tile.getDimSize(1));
+  for (int64_t r = 0; r < tile.getDimSize(0); r += rowStep) {
+    Value exists = emit.less(emit.add(row, emit.i32(r)), access.rowLimit);
+    for (int64_t c = 0; c < chunks; c += width) {
+      Value chunkExists = exists;
+      if (!columnsExist)
+        chunkExists = emit.andBits(
+            exists, emit.less(emit.add(col, emit.i32(c * chunkElements)),
+                              access.colLimit));
+      Value bytes = emit.select(chunkExists, emit.i32(kVectorBytes), emit.i32(0));
+      auto [offset, constant] =
+          getSharedOffset(swizzle, threadRow, r, threadChunk, c);
+      Value target = emit.sharedPointer(emit.add(address, offset), constant);
+      Value source =
+          c ? emit.globalPointer(pointer, emit.i32(c * kVectorBytes), 1)
+            : pointer;
+      auto copy = [&] {
+        emit.create<NVVM::CpAsyncOp>(target, source, kVectorBytes,
+                                     NVVM::LoadCacheModifierKind::CG, bytes);
+      };
+      if (r + rowStep <= tile.getDimSize(0)) {
+        copy();
+        continue;
+      }
+      Value inTile = emit.less(emit.add(threadRow, emit.i32(r)),
+                               emit.i32(tile.getDimSize(0)));
+      auto branch = emit.create<scf::IfOp>(inTile, /*withElseRegion=*/false);
+      OpBuilder::InsertionGuard guard(emit);
+      emit.setInsertionPointToStart(branch.thenBlock());
+      copy();
+    }
+    pointer = emit.globalPointer(pointer, stepBytes, 1);
+  }
+}
+
+void KernelLowering::emitElementCopy(const Access &access,
+                                     RankedTensorType tile, Value address) {
+  // A loop, so that the rarely taken path stays small.
+  SharedSwizzle swizzle = SharedSwizzle::get(tile);
+  int64_t threads = 32 * kernel.getNumWarps();
+  int64_t columns = tile.getDimSize(1);
+  auto loop = emit.create<scf::ForOp>(thread, emit.i32(tile.getNumElements()),
+                                      emit.i32(threads));
+  OpBuilder::InsertionGuard guard(emit);
+  emit.setInsertionPointToStart(loop.getBody());
+  Value tileRow = emit.div(loop.getInductionVar(), columns);
+  Value tileCol = emit.rem(loop.getInductionVar(), columns);
+  Value row = emit.add(access.row, tileRow);
+  Value col = emit.add(access.col, tileCol);
+  Value exists = emit.andBits(emit.less(row, access.rowLimit),
+                              emit.less(col, access.colLimit));
+  Value position = emit.add(emit.mul(emit.extend(row), access.rowStride),
+                            emit.extend(col));
+  Value pointer =
+      emit.globalPointer(access.base, position, access.elementBytes);
+  Value value = access.elementBytes == 2
+                    ? emit.loadGlobal16(pointer, exists)
+                    : emit.loadGlobal(pointer, 1, exists)[0];
+  int64_t chunkElements = kVectorBytes / access.elementBytes;
+  auto [offset, constant] = getSharedOffset(
+      swizzle, tileRow, 0, emit.div(tileCol, chunkElements), 0);
+  Value inChunk = emit.mul(emit.rem(tileCol, chunkElements),
+                           emit.i32(access.elementBytes));
+  Value target = emit.add(address, emit.add(offset, inChunk));
+  emit.create<LLVM::StoreOp>(value, emit.sharedPointer(target, constant));
+}

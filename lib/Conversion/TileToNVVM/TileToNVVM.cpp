@@ -1,0 +1,64 @@
+//===- TileToNVVM.cpp - tile kernels to GPU kernels -----------------------===//
+
+#include "KernelLowering.h"
+#include "attn/Conversion/Passes.h"
+#include "attn/Target/TargetInfo.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace mlir::attn {
+#define GEN_PASS_DEF_CONVERTTILETONVVM
+#include "attn/Conversion/Passes.h.inc"
+} // namespace mlir::attn
+
+using namespace mlir;
+using namespace mlir::tile;
+
+namespace {
+struct ConvertTileToNVVM
+    : attn::impl::ConvertTileToNVVMBase<ConvertTileToNVVM> {
+  using ConvertTileToNVVMBase::ConvertTileToNVVMBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    const auto *info =
+        attn::TargetInfo::lookupOrEmitError(target, module.getLoc());
+    if (!info)
+      return signalPassFailure();
+    auto kernels = llvm::to_vector(module.getOps<KernelOp>());
+    if (kernels.empty())
+      return;
+    gpu::GPUModuleOp gpuModule = createGPUModule(module);
+    LLVM::GlobalOp sharedMemory = createSharedMemory(gpuModule);
+    for (KernelOp kernel : kernels) {
+      if (!llvm::isPowerOf2_32(kernel.getNumWarps())) {
+        kernel.emitOpError("num_warps must be a power of two, not ")
+            << kernel.getNumWarps();
+        return signalPassFailure();
+      }
+      KernelLowering lowering(kernel, gpuModule, sharedMemory,
+                              info->maxSharedBytes);
+      if (failed(lowering.run()))
+        return signalPassFailure();
+      kernel.erase();
+    }
+  }
+
+  gpu::GPUModuleOp createGPUModule(ModuleOp module) {
+    OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+    module->setAttr(gpu::GPUDialect::getContainerModuleAttrName(),
+                    builder.getUnitAttr());
+    return gpu::GPUModuleOp::create(builder, module.getLoc(), "kernels");
+  }
+
+  /// Shared memory is sized at launch: an external array without a size.
+  LLVM::GlobalOp createSharedMemory(gpu::GPUModuleOp module) {
+    OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+    auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), 0);
+    return LLVM::GlobalOp::create(
+        builder, module.getLoc(), type, /*isConstant=*/false,
+        LLVM::Linkage::External, "dynamic_smem", /*value=*/Attribute(),
+        /*alignment=*/128, /*addrSpace=*/3);
+  }
+};
+} // namespace
