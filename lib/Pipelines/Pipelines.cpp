@@ -5,6 +5,7 @@
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Pipelines/CPU.h"
+#include "attn/Pipelines/SM80.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -46,10 +47,22 @@ static void buildFrontEnd(OpPassManager &pm, Variant variant,
   pm.addPass(createConvertAttnToTile({target.name.str()}));
 }
 
+/// Tile kernels, as tile-lower-math leaves them, to LLVM dialect.
+static void buildBackEnd(OpPassManager &pm, const TargetInfo &target) {
+  if (target.isGPU)
+    buildTileToSM80Pipeline(pm);
+  else
+    buildTileToCPUPipeline(pm);
+}
+
 /// Tile kernels to elementwise ops, reductions and matrix products in loops.
 static void buildKernelMiddle(OpPassManager &pm, const TargetInfo &target) {
   OpPassManager &kernel = pm.nest<tile::KernelOp>();
   kernel.addPass(tile::createTileSplitKVRanges());
+  // Prefetching looks at the whole kv_loop, so that one stream of loads
+  // crosses the loops that it becomes.
+  if (target.isGPU)
+    kernel.addPass(tile::createTilePipelineLoads());
   kernel.addPass(tile::createTileLowerKVLoop());
   kernel.addPass(tile::createTileRewriteMasks());
   kernel.addPass(tile::createTileExpandOnlineSoftmax());
@@ -65,7 +78,7 @@ void attn::buildAttnPipeline(OpPassManager &pm, Variant variant,
   pm.addPass(createCSEPass());
   pm.addPass(createConvertHostToPlan());
   buildKernelMiddle(pm, target);
-  buildTileToCPUPipeline(pm);
+  buildBackEnd(pm, target);
 }
 
 /// PassPipelineRegistration with a check of the target's name.
@@ -101,4 +114,12 @@ void attn::registerAttncPasses() {
   registerPipeline(Variant::Math,
                    "Lowers attention to the reference sequence in f32");
   registerPipeline(Variant::Fused, "Lowers attention to one fused kernel");
+  PassPipelineRegistration<>("tile-to-sm80",
+                             "Lowers tile kernels to GPU kernels for sm_80",
+                             [](OpPassManager &pm) {
+                               const TargetInfo &target =
+                                   *TargetInfo::lookup("sm_80");
+                               buildKernelMiddle(pm, target);
+                               buildBackEnd(pm, target);
+                             });
 }

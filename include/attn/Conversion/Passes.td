@@ -106,6 +106,33 @@ def RaiseLinalgToAttn : Pass<"raise-linalg-to-attn", "::mlir::func::FuncOp"> {
                            "::mlir::linalg::LinalgDialect",
                            "::mlir::math::MathDialect",
                            "::mlir::tensor::TensorDialect"];
+
+def ConvertTileToNVVM : Pass<"convert-tile-to-nvvm", "::mlir::ModuleOp"> {
+  let summary = "Lowers tile kernels with layouts to GPU kernels";
+  let description = [{
+    Every `tile.kernel` becomes an `llvm.func` with `nvvm.kernel` in
+    `gpu.module @kernels`, of `32 * num_warps` threads: a tile becomes the
+    values that one thread holds of it (`#tile.*` layouts,
+    `tile-assign-layouts`).
+
+    A memref argument becomes: its aligned pointer with the offset folded in,
+    every dynamic size (i32), every dynamic stride (i64; none for the identity
+    layout). Scalars stay as they are.
+
+    Memory is accessed in 16-byte vectors where base and strides are aligned
+    for it and element by element otherwise, by a branch at run time. Tiles in
+    shared memory are copied with cp.async.
+
+    The function carries `attn.num_warps` and `attn.dynamic_smem_bytes`.
+  }];
+  let options = [
+    Option<"target", "target", "std::string", "\"sm_80\"", "Target: sm_80">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::gpu::GPUDialect",
+                           "::mlir::LLVM::LLVMDialect",
+                           "::mlir::NVVM::NVVMDialect",
+                           "::mlir::scf::SCFDialect"];
 }
 
 #endif // ATTN_CONVERSION_PASSES_TD

@@ -70,6 +70,8 @@ public:
     auto kernel = tile::KernelOp::create(
         builder, getKernelName(op, matmul), ValueRange(operands).getTypes(),
         static_cast<int32_t>(op.getScheduleAttr().getNumWarps()));
+    kernel.setNumStages(
+        static_cast<uint32_t>(op.getScheduleAttr().getNumStages()));
     args.map(operands, kernel.getBody().getArguments());
     builder.setInsertionPointToStart(&kernel.getBody().front());
 

@@ -438,7 +438,7 @@ LogicalResult KernelLowering::lowerElementwise(Operation *op) {
 /// without a library.
 static StringRef getMathIntrinsic(Operation *op) {
   return TypeSwitch<Operation *, StringRef>(op)
-      .Case([](math::Exp2Op) { return "llvm.nvvm.ex2.approx.ftz.f"; })
+      .Case([](math::Exp2Op) { return "llvm.nvvm.ex2.approx.ftz"; })
       .Case([](math::Log2Op) { return "llvm.nvvm.lg2.approx.f"; })
       .Case([](math::RsqrtOp) { return "llvm.nvvm.rsqrt.approx.f"; })
       // Twice the error of the IEEE division, at a fraction of its cost.
@@ -626,7 +626,7 @@ void KernelLowering::lowerExpDiff(ExpDiffOp op) {
        llvm::zip_equal(layout.getRowIndices(), getFragment(op.getSource()))) {
     Value difference = emit.create<arith::SubFOp>(value, max[row]);
     Value exponent = emit.create<arith::MulFOp>(difference, scale);
-    result.push_back(emit.intrinsic("llvm.nvvm.ex2.approx.ftz.f",
+    result.push_back(emit.intrinsic("llvm.nvvm.ex2.approx.ftz",
                                     emit.getF32Type(), exponent));
   }
   fragments[op.getResult()] = std::move(result);

@@ -3,7 +3,7 @@
 #ifndef ATTN_LIB_CONVERSION_TILETONVVM_KERNELLOWERING_H
 #define ATTN_LIB_CONVERSION_TILETONVVM_KERNELLOWERING_H
 
-#include "Emitter.h"
+#include "ThreadEmitter.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
@@ -121,7 +121,7 @@ private:
   gpu::GPUModuleOp module;
   LLVM::GlobalOp sharedMemory;
   int64_t maxSharedBytes;
-  Emitter emit;
+  ThreadEmitter emit;
   LLVM::LLVMFuncOp function;
 
   Value thread, warp, lane;

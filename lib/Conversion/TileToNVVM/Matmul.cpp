@@ -226,7 +226,7 @@ struct SplitTF32 {
 };
 } // namespace
 
-static SplitTF32 splitTF32(Emitter &emit, ArrayRef<Value> values) {
+static SplitTF32 splitTF32(ThreadEmitter &emit, ArrayRef<Value> values) {
   SplitTF32 split;
   Type i32 = emit.getI32Type();
   for (Value value : values) {

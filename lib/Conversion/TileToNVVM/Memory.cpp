@@ -162,7 +162,7 @@ static SmallVector<Run> getRuns(const RegisterLayout &layout,
 
 /// `access` with the thread's own part added to its position.
 template <typename AccessT>
-static AccessT addThreadPosition(Emitter &emit, AccessT access, Value thread,
+static AccessT addThreadPosition(ThreadEmitter &emit, AccessT access, Value thread,
                                  const RegisterLayout &layout,
                                  RankedTensorType type) {
   if (isa<RowLayoutAttr>(type.getEncoding())) {

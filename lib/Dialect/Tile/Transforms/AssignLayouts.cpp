@@ -67,7 +67,12 @@ template <typename Fn> void LayoutAssigner::forEachTile(Fn fn) {
 }
 
 void LayoutAssigner::setLayout(Value value, Attribute layout) {
-  value.setType(getTileType(value).cloneWithEncoding(layout));
+  auto type = getTileType(value).cloneWithEncoding(layout);
+  value.setType(type);
+  // A constant's attribute carries the type too.
+  if (auto constant = value.getDefiningOp<arith::ConstantOp>())
+    if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue()))
+      constant.setValueAttr(splat.resizeSplat(type));
 }
 
 LogicalResult LayoutAssigner::run() {
@@ -322,7 +327,7 @@ LogicalResult LayoutAssigner::propagateVectors() {
 }
 
 namespace {
-struct TileAssignLayouts : impl::TileAssignLayoutsBase<TileAssignLayouts> {
+struct TileAssignLayouts : tile::impl::TileAssignLayoutsBase<TileAssignLayouts> {
   void runOnOperation() override {
     if (failed(LayoutAssigner(getOperation()).run()))
       signalPassFailure();

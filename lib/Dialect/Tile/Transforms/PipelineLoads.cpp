@@ -311,7 +311,7 @@ void LoopPipeliner::pipelineKVLoop() {
 }
 
 namespace {
-struct TilePipelineLoads : impl::TilePipelineLoadsBase<TilePipelineLoads> {
+struct TilePipelineLoads : tile::impl::TilePipelineLoadsBase<TilePipelineLoads> {
   void runOnOperation() override {
     KernelOp kernel = getOperation();
     int64_t stages = kernel.getNumStages().value_or(1);

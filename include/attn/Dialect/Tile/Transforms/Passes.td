@@ -84,4 +84,41 @@ def TileLowerMath : Pass<"tile-lower-math", "::mlir::tile::KernelOp"> {
                            "::mlir::math::MathDialect"];
 }
 
+def TilePipelineLoads : Pass<"tile-pipeline-loads", "::mlir::tile::KernelOp"> {
+  let summary = "Prefetches the tiles of later steps of a loop";
+  let description = [{
+    In kernels with `num_stages` of 2 or more, the loads in a `tile.kv_loop` or
+    an i32 `scf.for` that only feed matrix products become copies into a ring
+    of `num_stages` slots in shared memory, `num_stages - 1` steps ahead. Loads
+    before the loop that only feed its products are started before the ring's
+    first ones and waited for after them.
+
+    It runs before `tile-lower-kv-loop`, so that one stream of loads crosses the
+    loops over partial and full steps.
+  }];
+  let dependentDialects = ["::mlir::scf::SCFDialect",
+                           "::mlir::arith::ArithDialect"];
+}
+
+def TileAssignLayouts : Pass<"tile-assign-layouts", "::mlir::tile::KernelOp"> {
+  let summary = "Gives every tile a layout";
+  let description = [{
+    Afterwards every tile type carries an encoding:
+
+    | tile | layout |
+    |---|---|
+    | right operand of a product | `#tile.shared` |
+    | left operand, in registers | `#tile.operand` |
+    | left operand that would not fit there, or of path `fma` | `#tile.shared` |
+    | other rank-2 tiles, in a kernel with products | `#tile.mma` |
+    | other rank-2 tiles, in a kernel without | `#tile.blocked` |
+    | rank-1 values | `#tile.row` or `#tile.col`, by their uses |
+
+    So every rank-2 tile in registers has one layout, and the only conversions
+    are those to a left operand, which don't move data between threads.
+  }];
+  let dependentDialects = ["::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 #endif // ATTN_DIALECT_TILE_TRANSFORMS_PASSES_TD

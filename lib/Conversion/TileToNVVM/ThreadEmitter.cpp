@@ -1,6 +1,6 @@
-//===- Emitter.cpp - Short names for the GPU operations we emit -----------===//
+//===- ThreadEmitter.cpp - Short names for the GPU operations we emit -----------===//
 
-#include "Emitter.h"
+#include "ThreadEmitter.h"
 
 using namespace mlir;
 using namespace mlir::tile;
@@ -8,77 +8,77 @@ using namespace mlir::tile;
 static constexpr unsigned kGlobalSpace = 1;
 static constexpr unsigned kSharedSpace = 3;
 
-Value Emitter::i1(bool value) {
+Value ThreadEmitter::i1(bool value) {
   return create<arith::ConstantOp>(getBoolAttr(value));
 }
-Value Emitter::i32(int64_t value) {
+Value ThreadEmitter::i32(int64_t value) {
   return create<arith::ConstantOp>(getI32IntegerAttr(value));
 }
-Value Emitter::i64(int64_t value) {
+Value ThreadEmitter::i64(int64_t value) {
   return create<arith::ConstantOp>(getI64IntegerAttr(value));
 }
-Value Emitter::f32(float value) {
+Value ThreadEmitter::f32(float value) {
   return create<arith::ConstantOp>(getF32FloatAttr(value));
 }
 
-Value Emitter::add(Value a, Value b) { return createOrFold<arith::AddIOp>(a, b); }
-Value Emitter::sub(Value a, Value b) { return createOrFold<arith::SubIOp>(a, b); }
-Value Emitter::mul(Value a, Value b) { return createOrFold<arith::MulIOp>(a, b); }
+Value ThreadEmitter::add(Value a, Value b) { return createOrFold<arith::AddIOp>(a, b); }
+Value ThreadEmitter::sub(Value a, Value b) { return createOrFold<arith::SubIOp>(a, b); }
+Value ThreadEmitter::mul(Value a, Value b) { return createOrFold<arith::MulIOp>(a, b); }
 
 /// Thread numbers are not negative: shifts and masks do.
-Value Emitter::div(Value a, int64_t b) {
+Value ThreadEmitter::div(Value a, int64_t b) {
   return createOrFold<arith::DivUIOp>(a, i32(b));
 }
-Value Emitter::rem(Value a, int64_t b) {
+Value ThreadEmitter::rem(Value a, int64_t b) {
   return createOrFold<arith::RemUIOp>(a, i32(b));
 }
-Value Emitter::shl(Value a, int64_t b) {
+Value ThreadEmitter::shl(Value a, int64_t b) {
   return createOrFold<arith::ShLIOp>(a, i32(b));
 }
-Value Emitter::andBits(Value a, Value b) {
+Value ThreadEmitter::andBits(Value a, Value b) {
   return createOrFold<arith::AndIOp>(a, b);
 }
-Value Emitter::orBits(Value a, Value b) {
+Value ThreadEmitter::orBits(Value a, Value b) {
   return createOrFold<arith::OrIOp>(a, b);
 }
-Value Emitter::xorBits(Value a, Value b) {
+Value ThreadEmitter::xorBits(Value a, Value b) {
   return createOrFold<arith::XOrIOp>(a, b);
 }
-Value Emitter::less(Value a, Value b) {
+Value ThreadEmitter::less(Value a, Value b) {
   return createOrFold<arith::CmpIOp>(arith::CmpIPredicate::slt, a, b);
 }
-Value Emitter::equal(Value a, Value b) {
+Value ThreadEmitter::equal(Value a, Value b) {
   return createOrFold<arith::CmpIOp>(arith::CmpIPredicate::eq, a, b);
 }
-Value Emitter::select(Value condition, Value a, Value b) {
+Value ThreadEmitter::select(Value condition, Value a, Value b) {
   return createOrFold<arith::SelectOp>(condition, a, b);
 }
-Value Emitter::extend(Value value) {
+Value ThreadEmitter::extend(Value value) {
   return createOrFold<arith::ExtSIOp>(getI64Type(), value);
 }
-Value Emitter::bitcast(Value value, Type type) {
+Value ThreadEmitter::bitcast(Value value, Type type) {
   if (value.getType() == type)
     return value;
   return create<LLVM::BitcastOp>(type, value);
 }
 
-Value Emitter::intrinsic(StringRef name, Type result, ValueRange operands) {
+Value ThreadEmitter::intrinsic(StringRef name, Type result, ValueRange operands) {
   return create<LLVM::CallIntrinsicOp>(result, getStringAttr(name), operands)
       .getResult(0);
 }
 
-Value Emitter::shuffleXor(Value value, int64_t distance) {
+Value ThreadEmitter::shuffleXor(Value value, int64_t distance) {
   return create<NVVM::ShflOp>(value.getType(), i32(-1), value, i32(distance),
                               i32(31), NVVM::ShflKind::bfly, UnitAttr());
 }
 
-Value Emitter::globalPointer(Value base, Value offset, int64_t bytes) {
+Value ThreadEmitter::globalPointer(Value base, Value offset, int64_t bytes) {
   auto type = LLVM::LLVMPointerType::get(getContext(), kGlobalSpace);
   Type element = getIntegerType(8 * bytes);
   return create<LLVM::GEPOp>(type, element, base, ArrayRef<LLVM::GEPArg>{offset});
 }
 
-Value Emitter::sharedPointer(Value address, int64_t offset) {
+Value ThreadEmitter::sharedPointer(Value address, int64_t offset) {
   // The constant stays outside of the conversion so that it becomes the
   // immediate of the access. Shared addresses are computed in 32 bits although
   // LLVM's pointers have 64.
@@ -104,7 +104,7 @@ static StringRef getVectorSuffix(int64_t words) {
   return words == 1 ? "" : words == 2 ? ".v2" : ".v4";
 }
 
-static Value inlineAsm(Emitter &emit, Type result, ValueRange operands,
+static Value inlineAsm(ThreadEmitter &emit, Type result, ValueRange operands,
                        const std::string &text, const std::string &constraints) {
   SmallVector<Type> results;
   if (result)
@@ -116,7 +116,7 @@ static Value inlineAsm(Emitter &emit, Type result, ValueRange operands,
   return result ? op.getResult(0) : Value();
 }
 
-SmallVector<Value> Emitter::loadGlobal(Value pointer, int64_t words,
+SmallVector<Value> ThreadEmitter::loadGlobal(Value pointer, int64_t words,
                                        Value predicate) {
   // Predicated, not branched around, so that many loads are under way at once.
   std::string text, constraints;
@@ -141,7 +141,7 @@ SmallVector<Value> Emitter::loadGlobal(Value pointer, int64_t words,
   return values;
 }
 
-void Emitter::storeGlobal(Value pointer, ValueRange words, Value predicate) {
+void ThreadEmitter::storeGlobal(Value pointer, ValueRange words, Value predicate) {
   std::string constraints = "b,l";
   SmallVector<Value> operands = {predicate, pointer};
   for (Value word : words) {
@@ -154,17 +154,17 @@ void Emitter::storeGlobal(Value pointer, ValueRange words, Value predicate) {
             constraints);
 }
 
-Value Emitter::loadGlobal16(Value pointer, Value predicate) {
+Value ThreadEmitter::loadGlobal16(Value pointer, Value predicate) {
   return inlineAsm(*this, getI16Type(), {pointer, predicate},
                    "mov.b16 $0, 0;\n\t@$2 ld.global.b16 $0, [$1];", "=h,l,b");
 }
 
-void Emitter::storeGlobal16(Value pointer, Value value, Value predicate) {
+void ThreadEmitter::storeGlobal16(Value pointer, Value value, Value predicate) {
   inlineAsm(*this, Type(), {predicate, pointer, bitcast(value, getI16Type())},
             "@$0 st.global.b16 [$1], $2;", "b,l,h");
 }
 
-SmallVector<Value> Emitter::ldmatrix(Value address, int64_t offset,
+SmallVector<Value> ThreadEmitter::ldmatrix(Value address, int64_t offset,
                                      int64_t count, bool transpose) {
   SmallVector<Type> types(count, getI32Type());
   Type result = count == 1 ? getI32Type()
@@ -183,7 +183,7 @@ SmallVector<Value> Emitter::ldmatrix(Value address, int64_t offset,
   return values;
 }
 
-void Emitter::mma(MutableArrayRef<Value> acc, ArrayRef<Value> a,
+void ThreadEmitter::mma(MutableArrayRef<Value> acc, ArrayRef<Value> a,
                   ArrayRef<Value> b, NVVM::MMATypes type) {
   // f16 operands are vector<2xf16>, the others 32-bit integers.
   Type operandType = type == NVVM::MMATypes::f16
@@ -204,7 +204,7 @@ void Emitter::mma(MutableArrayRef<Value> acc, ArrayRef<Value> a,
     value = create<LLVM::ExtractValueOp>(product, i);
 }
 
-Value Emitter::evaluate(ArrayRef<ThreadTerm> terms, Value thread) {
+Value ThreadEmitter::evaluate(ArrayRef<ThreadTerm> terms, Value thread) {
   Value sum = i32(0);
   for (const ThreadTerm &term : terms) {
     Value value = div(thread, term.div);

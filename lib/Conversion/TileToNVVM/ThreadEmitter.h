@@ -1,7 +1,7 @@
-//===- Emitter.h - Short names for the GPU operations we emit ---*- C++ -*-===//
+//===- ThreadEmitter.h - Short names for the GPU operations we emit ---*- C++ -*-===//
 
-#ifndef ATTN_LIB_CONVERSION_TILETONVVM_EMITTER_H
-#define ATTN_LIB_CONVERSION_TILETONVVM_EMITTER_H
+#ifndef ATTN_LIB_CONVERSION_TILETONVVM_THREADEMITTER_H
+#define ATTN_LIB_CONVERSION_TILETONVVM_THREADEMITTER_H
 
 #include "attn/Dialect/Tile/Layout.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -13,7 +13,7 @@ namespace mlir::tile {
 
 /// An operation builder for one thread of a GPU program. Arithmetic on
 /// constants folds.
-class Emitter : public ImplicitLocOpBuilder {
+class ThreadEmitter : public ImplicitLocOpBuilder {
 public:
   using ImplicitLocOpBuilder::ImplicitLocOpBuilder;
 
@@ -68,4 +68,4 @@ public:
 
 } // namespace mlir::tile
 
-#endif // ATTN_LIB_CONVERSION_TILETONVVM_EMITTER_H
+#endif // ATTN_LIB_CONVERSION_TILETONVVM_THREADEMITTER_H

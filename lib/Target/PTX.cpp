@@ -1,0 +1,155 @@
+//===- PTX.cpp - GPU modules to PTX and machine code ----------------------===//
+
+#include "attn/Target/PTX.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Analysis/TargetTransformInfo.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/Scalar/EarlyCSE.h"
+#include "llvm/Transforms/Scalar/LICM.h"
+#include "llvm/Transforms/Scalar/LoopPassManager.h"
+#include "llvm/Transforms/Scalar/SimplifyCFG.h"
+#include "llvm/Transforms/Utils/LoopSimplify.h"
+#include "llvm/Transforms/Utils/LCSSA.h"
+#include <mutex>
+
+using namespace mlir;
+
+static llvm::Error makeError(const llvm::Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+static llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
+createTargetMachine(llvm::StringRef architecture) {
+  static std::once_flag initialized;
+  std::call_once(initialized, [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+  });
+  llvm::Triple triple("nvptx64-nvidia-cuda");
+  std::string error;
+  const llvm::Target *target =
+      llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target)
+    return makeError("LLVM was built without the NVPTX target: " + error);
+  // PTX 8.0 is what CUDA 12.0's drivers and later take.
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+      triple, architecture, "+ptx80", llvm::TargetOptions(), std::nullopt,
+      std::nullopt, llvm::CodeGenOptLevel::Default));
+}
+
+/// The lowering emits straight, scalar code, once for every element: only
+/// common subexpressions and loop invariants are left to find.
+static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
+  llvm::PassBuilder builder(&machine);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager sccs;
+  llvm::ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+
+  llvm::FunctionPassManager passes;
+  passes.addPass(llvm::SimplifyCFGPass());
+  passes.addPass(llvm::EarlyCSEPass());
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(
+      llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
+  for (llvm::Function &function : module)
+    if (!function.isDeclaration())
+      passes.run(function, functions);
+}
+
+llvm::Expected<std::string> attn::translateToPTX(gpu::GPUModuleOp module,
+                                                 llvm::StringRef target) {
+  auto machine = createTargetMachine(target);
+  if (!machine)
+    return machine.takeError();
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> llvmModule =
+      translateModuleToLLVMIR(module, context);
+  if (!llvmModule)
+    return makeError("the GPU module doesn't translate to LLVM IR");
+  llvmModule->setTargetTriple((*machine)->getTargetTriple());
+  llvmModule->setDataLayout((*machine)->createDataLayout());
+  optimize(*llvmModule, **machine);
+
+  llvm::SmallString<0> ptx;
+  llvm::raw_svector_ostream stream(ptx);
+  llvm::legacy::PassManager passes;
+  if ((*machine)->addPassesToEmitFile(passes, stream, nullptr,
+                                      llvm::CodeGenFileType::AssemblyFile))
+    return makeError("LLVM can't emit PTX");
+  passes.run(*llvmModule);
+  return std::string(ptx);
+}
+
+//===----------------------------------------------------------------------===//
+// ptxas
+//===----------------------------------------------------------------------===//
+
+static llvm::Error writeFile(llvm::StringRef path, llvm::StringRef text) {
+  std::error_code code;
+  llvm::raw_fd_ostream file(path, code);
+  if (code)
+    return llvm::createFileError(path, code);
+  file << text;
+  return llvm::Error::success();
+}
+
+static llvm::Expected<std::string> readFile(llvm::StringRef path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (!buffer)
+    return llvm::createFileError(path, buffer.getError());
+  return (*buffer)->getBuffer().str();
+}
+
+llvm::Expected<attn::AssembledPTX>
+attn::assemblePTX(llvm::StringRef ptx, llvm::StringRef architecture,
+                  llvm::StringRef ptxasPath) {
+  // Input, output and log, removed on every way out.
+  llvm::SmallString<64> paths[3];
+  auto cleanup = llvm::make_scope_exit([&] {
+    for (llvm::StringRef path : paths)
+      if (!path.empty())
+        llvm::sys::fs::remove(path);
+  });
+  for (auto [path, suffix] :
+       llvm::zip_equal(paths, llvm::ArrayRef{"ptx", "cubin", "log"}))
+    if (std::error_code code =
+            llvm::sys::fs::createTemporaryFile("attnc", suffix, path))
+      return llvm::createFileError("attnc temporary file", code);
+  auto &[input, output, log] = paths;
+  if (llvm::Error error = writeFile(input, ptx))
+    return error;
+
+  std::string arch = ("-arch=" + architecture).str();
+  llvm::StringRef arguments[] = {ptxasPath, "-v", arch, "-o", output, input};
+  std::optional<llvm::StringRef> redirects[] = {std::nullopt,
+                                                llvm::StringRef(log),
+                                                llvm::StringRef(log)};
+  std::string message;
+  int status = llvm::sys::ExecuteAndWait(ptxasPath, arguments, std::nullopt,
+                                         redirects, 0, 0, &message);
+  llvm::Expected<std::string> text = readFile(log);
+  if (!text)
+    return text.takeError();
+  if (status != 0)
+    return makeError(ptxasPath + " failed: " + message + *text);
+  llvm::Expected<std::string> cubin = readFile(output);
+  if (!cubin)
+    return cubin.takeError();
+  return AssembledPTX{std::move(*cubin), std::move(*text)};
+}
