@@ -106,6 +106,7 @@ def RaiseLinalgToAttn : Pass<"raise-linalg-to-attn", "::mlir::func::FuncOp"> {
                            "::mlir::linalg::LinalgDialect",
                            "::mlir::math::MathDialect",
                            "::mlir::tensor::TensorDialect"];
+}
 
 def ConvertTileToNVVM : Pass<"convert-tile-to-nvvm", "::mlir::ModuleOp"> {
   let summary = "Lowers tile kernels with layouts to GPU kernels";
