@@ -16,6 +16,7 @@ Needs torch with CUDA.
 
 import argparse
 import datetime
+import hashlib
 import json
 import math
 import os
@@ -24,12 +25,15 @@ import subprocess
 import sys
 import tempfile
 
-import torch
-import torch.nn.functional as F
-from torch.nn.attention import SDPBackend, sdpa_kernel
+try:
+    import torch
+    import torch.nn.functional as F
+    from torch.nn.attention import SDPBackend, sdpa_kernel
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from attnc_program import Program, reference  # noqa: E402
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    from attnc_program import Program, reference
+except ImportError:  # --compile-only works without
+    torch = None
 
 CAUSAL_MOD = """
     mask_mod (%b: i32, %h: i32, %q_idx: i32, %kv_idx: i32) {
@@ -56,20 +60,39 @@ def source(heads, dim, causal, schedule=None):
 
 
 class Compiler:
-    def __init__(self, path, target):
-        self.path, self.target = path, target
-        self.folder = tempfile.TemporaryDirectory()
-        self.count = 0
+    """Compiles programs into a folder; those already there are taken as they are."""
 
-    def __call__(self, text, variant="fused"):
-        stem = os.path.join(self.folder.name, str(self.count))
-        self.count += 1
-        with open(stem + ".in.mlir", "w") as file:
+    def __init__(self, path, target, folder=None):
+        self.path, self.target = path, target
+        self.temporary = None if folder else tempfile.TemporaryDirectory()
+        self.folder = folder or self.temporary.name
+        os.makedirs(self.folder, exist_ok=True)
+
+    def compile(self, text, variant):
+        """The stem of the program's manifest and PTX."""
+        key = hashlib.sha256("\0".join((text, variant, self.target)).encode())
+        stem = os.path.join(self.folder, key.hexdigest()[:16])
+        if os.path.exists(stem + ".json") and os.path.exists(stem + ".ptx"):
+            return stem
+        with open(stem + ".mlir", "w") as file:
             file.write(text)
-        command = [self.path, stem + ".in.mlir", f"--variant={variant}"]
+        command = [self.path, stem + ".mlir", f"--variant={variant}"]
         command += [f"--target={self.target}", "--emit=manifest,ptx", "-o", stem]
         subprocess.run(command, check=True)
+        return stem
+
+    def __call__(self, text, variant="fused"):
+        stem = self.compile(text, variant)
         return Program(stem + ".json", stem + ".ptx")
+
+
+def compile_only(compiler, args):
+    """Fills the folder of programs on a machine without a GPU."""
+    for dim in args.dims:
+        for causal in (False, True):
+            compiler.compile(source(2048 // dim, dim, causal, args.schedule), "fused")
+    for variant in ("naive", "inplace", "math", "fused"):
+        compiler.compile(source(16, 64, True), variant)
 
 
 def rotating(make, bytes_each):
@@ -259,7 +282,9 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--attn-compile", required=True)
+    parser.add_argument("--attn-compile", default="attn-compile")
+    parser.add_argument("--programs", help="folder that keeps compiled programs")
+    parser.add_argument("--compile-only", action="store_true", help="fill --programs and stop")
     parser.add_argument("--suite", choices=("fused", "variants", "all"), default="all")
     parser.add_argument("--target", default="sm_80")
     parser.add_argument("--dims", type=int, nargs="+", default=[64, 128])
@@ -268,8 +293,10 @@ def main():
     parser.add_argument("--json")
     parser.add_argument("--markdown")
     args = parser.parse_args()
+    compiler = Compiler(args.attn_compile, args.target, args.programs)
+    if args.compile_only:
+        return compile_only(compiler, args)
     torch.manual_seed(0)
-    compiler = Compiler(args.attn_compile, args.target)
     result = {
         "device": torch.cuda.get_device_name(0),
         "date": datetime.date.today().isoformat(),

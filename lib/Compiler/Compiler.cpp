@@ -3,6 +3,7 @@
 #include "attn/Compiler/Compiler.h"
 #include "StageDumper.h"
 #include "attn/Dialect/Attn/IR/AttnOps.h"
+#include "attn/Target/PTX.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FileSystem.h"
@@ -102,6 +103,11 @@ llvm::Expected<OwningOpRef<ModuleOp>> lower(ModuleOp module,
   return clone;
 }
 
+gpu::GPUModuleOp getGPUModule(ModuleOp lowered) {
+  auto modules = lowered.getOps<gpu::GPUModuleOp>();
+  return modules.empty() ? gpu::GPUModuleOp() : *modules.begin();
+}
+
 llvm::Expected<CompiledProgram> compile(ModuleOp module,
                                         const CompileOptions &options) {
   auto lowered = lower(module, options);
@@ -112,6 +118,13 @@ llvm::Expected<CompiledProgram> compile(ModuleOp module,
     return manifest.takeError();
   CompiledProgram program;
   program.manifest = std::move(*manifest);
+  if (auto gpuModule = getGPUModule(**lowered)) {
+    auto ptx = mlir::attn::translateToPTX(gpuModule, options.target);
+    if (!ptx)
+      return ptx.takeError();
+    program.ptx = std::move(*ptx);
+    return program;
+  }
   auto cpu = CpuJit::create(**lowered);
   if (!cpu)
     return cpu.takeError();

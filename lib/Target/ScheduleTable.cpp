@@ -12,33 +12,43 @@ using namespace mlir;
 using namespace mlir::attn;
 
 namespace {
+enum class Mask { Any, Without, With };
+
 struct ScheduleRow {
   StringRef target;
   unsigned elementBits;
   /// Largest head dimension that the row serves.
   int64_t maxHeadDim;
+  /// Whether the operator has a mask_mod.
+  Mask mask;
   int64_t blockM, blockN, numStages, numWarps;
 };
 } // namespace
 
 // clang-format off
 static constexpr ScheduleRow kTable[] = {
-    // target   bits  D     m    n   stages  warps
-    {"cpu",     16,  128,   64,  64,  1,     1},
-    {"cpu",     32,  128,   64,  64,  1,     1},
-    {"sm_80",   16,   64,  128,  64,  2,     4},
-    {"sm_80",   16,  128,  128,  64,  2,     4},
-    {"sm_80",   32,   64,   64,  32,  2,     4},
-    {"sm_80",   32,  128,   64,  32,  2,     4},
+    // target   bits  D   mask              m    n  stages  warps
+    {"cpu",     16,  128, Mask::Any,        64,  64,  1,      1},
+    {"cpu",     32,  128, Mask::Any,        64,  64,  1,      1},
+    {"sm_80",   16,   64, Mask::Without,   128, 128,  2,      4},
+    {"sm_80",   16,   64, Mask::With,      128,  64,  3,      4},
+    {"sm_80",   16,  128, Mask::Any,       128,  64,  2,      4},
+    {"sm_80",   32,  128, Mask::Any,        64,  32,  2,      4},
 };
 // clang-format on
 
+static bool serves(const ScheduleRow &row, AttentionOp op,
+                   const TargetInfo &target) {
+  Mask mask = op.hasMaskMod() ? Mask::With : Mask::Without;
+  return row.target == target.name &&
+         row.elementBits == op.getElementType().getIntOrFloatBitWidth() &&
+         std::max(op.getQKHeadDim(), op.getVHeadDim()) <= row.maxHeadDim &&
+         (row.mask == Mask::Any || row.mask == mask);
+}
+
 ScheduleAttr attn::lookupSchedule(AttentionOp op, const TargetInfo &target) {
-  unsigned bits = op.getElementType().getIntOrFloatBitWidth();
-  int64_t headDim = std::max(op.getQKHeadDim(), op.getVHeadDim());
   const auto *row = llvm::find_if(kTable, [&](const ScheduleRow &row) {
-    return row.target == target.name && row.elementBits == bits &&
-           headDim <= row.maxHeadDim;
+    return serves(row, op, target);
   });
   if (row == std::end(kTable))
     return {};

@@ -5,6 +5,7 @@
 
 #include "attn/Compiler/CpuJit.h"
 #include "attn/Pipelines/Pipelines.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/Support/Error.h"
@@ -30,6 +31,9 @@ struct CompileOptions {
 /// with its location; the error only says that lowering failed.
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
 lower(mlir::ModuleOp module, const CompileOptions &options);
+
+/// The kernels of a module that was lowered for a GPU; null on the CPU.
+mlir::gpu::GPUModuleOp getGPUModule(mlir::ModuleOp lowered);
 
 /// The manifest (docs/Manifest.md) of a lowered module, as JSON.
 llvm::Expected<std::string> emitManifest(mlir::ModuleOp lowered,

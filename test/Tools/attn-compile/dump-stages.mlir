@@ -1,0 +1,7 @@
+// RUN: rm -rf %t && attn-compile %attnc_src_root/examples/causal.mlir --dump-stages=%t -o /dev/null
+// RUN: ls %t | FileCheck %s
+
+// One file a pass, numbered in order.
+// CHECK: 00-attn-insert-checks.mlir
+// CHECK-NEXT: 01-attn-select-schedule.mlir
+// CHECK-NEXT: 02-attn-bufferize.mlir

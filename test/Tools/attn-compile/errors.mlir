@@ -1,0 +1,36 @@
+// RUN: not attn-compile %s --target=sm_99 2>&1 | FileCheck %s --check-prefix=TARGET
+// RUN: not attn-compile %s --emit=ptx 2>&1 | FileCheck %s --check-prefix=CPU-PTX
+// RUN: not attn-compile %s --emit=mlir,manifest 2>&1 | FileCheck %s --check-prefix=STEM
+// RUN: not attn-compile %t.missing.mlir 2>&1 | FileCheck %s --check-prefix=MISSING
+// RUN: not attn-compile %s 2>&1 | FileCheck %s --check-prefix=SEVERAL
+// RUN: not attn-compile %s --entry=nothing 2>&1 | FileCheck %s --check-prefix=ENTRY
+// RUN: not attn-compile %s --entry=a -o %t.no/such/folder/out.mlir 2>&1 | FileCheck %s --check-prefix=FOLDER
+// RUN: rm -f %t.kept && not attn-compile %s --entry=bad -o %t.kept 2>&1 | FileCheck %s --check-prefix=BAD
+// RUN: not ls %t.kept
+
+// TARGET: attn-compile: error: unknown target 'sm_99'; known are cpu, sm_80
+// CPU-PTX: attn-compile: error: target cpu has no ptx; choose a GPU target, e.g. --target=sm_80
+// STEM: attn-compile: error: several emits need -o STEM
+// MISSING: attn-compile: error: cannot open input file '{{.*}}.missing.mlir'
+// SEVERAL: error: has several functions; choose one with --entry: a, bad
+// ENTRY: error: no function named 'nothing' with a body; there are: a, bad
+// FOLDER: error: {{.*}}out.mlir{{.*}}: No such file or directory
+// BAD: errors.mlir:[[# @LINE + 14]]:{{[0-9]+}}: error: {{.*}}head dimension 40 is not supported yet
+// BAD: note: supported:
+
+func.func @a(%x: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>)
+      outs(%x : tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16>
+  return %r : tensor<1x2x?x64xf16>
+}
+
+func.func @bad(%q: tensor<1x2x?x40xf16>, %k: tensor<1x2x?x40xf16>,
+               %v: tensor<1x2x?x40xf16>, %o: tensor<1x2x?x40xf16>)
+    -> tensor<1x2x?x40xf16> {
+
+  %r = attn.attention
+      ins(%q, %k, %v : tensor<1x2x?x40xf16>, tensor<1x2x?x40xf16>, tensor<1x2x?x40xf16>)
+      outs(%o : tensor<1x2x?x40xf16>) -> tensor<1x2x?x40xf16>
+  return %r : tensor<1x2x?x40xf16>
+}

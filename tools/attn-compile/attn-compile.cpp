@@ -1,0 +1,227 @@
+//===- attn-compile.cpp - Attention to kernels, on the command line -------===//
+
+#include "attn/Compiler/Compiler.h"
+#include "attn/Runtime/Ptxas.h"
+#include "attn/Target/PTX.h"
+#include "mlir/IR/AsmState.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Support/FileUtilities.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/ToolOutputFile.h"
+#include "llvm/Support/WithColor.h"
+
+using namespace mlir;
+namespace cl = llvm::cl;
+
+namespace {
+enum class Emit { MLIR, LLVMIR, PTX, Cubin, Manifest };
+
+struct EmitKind {
+  Emit kind;
+  StringRef extension;
+};
+} // namespace
+
+static cl::OptionCategory category("attn-compile options");
+
+static cl::opt<std::string> inputFile(cl::Positional, cl::Required,
+                                      cl::desc("FILE"), cl::cat(category));
+
+static cl::opt<mlir::attn::Variant> variant(
+    "variant", cl::desc("Kernel sequence to make:"),
+    cl::values(clEnumValN(mlir::attn::Variant::Naive, "naive",
+                          "matmul, scale, copy, mask, softmax, matmul"),
+               clEnumValN(mlir::attn::Variant::Inplace, "inplace",
+                          "as naive, with the mask applied in place"),
+               clEnumValN(mlir::attn::Variant::Math, "math",
+                          "the reference sequence in f32"),
+               clEnumValN(mlir::attn::Variant::Fused, "fused",
+                          "one kernel (default)")),
+    cl::init(mlir::attn::Variant::Fused), cl::cat(category));
+
+static cl::opt<std::string> target("target",
+                                   cl::desc("Target: cpu (default) or sm_80"),
+                                   cl::init("cpu"), cl::cat(category));
+
+static cl::opt<std::string>
+    entry("entry", cl::desc("Function to compile, where there are several"),
+          cl::value_desc("NAME"), cl::cat(category));
+
+static cl::list<Emit> emits(
+    "emit", cl::CommaSeparated,
+    cl::desc("What to write, comma-separated; several make -o a stem:"),
+    cl::values(clEnumValN(Emit::MLIR, "mlir",
+                          "the last MLIR before translation (default)"),
+               clEnumValN(Emit::LLVMIR, "llvm", "LLVM IR"),
+               clEnumValN(Emit::PTX, "ptx", "PTX (GPU targets)"),
+               clEnumValN(Emit::Cubin, "cubin",
+                          "machine code (GPU targets; needs ptxas)"),
+               clEnumValN(Emit::Manifest, "manifest",
+                          "the plan that the runtime executes, as JSON")),
+    cl::cat(category));
+
+static cl::opt<std::string> output("o", cl::desc("Output file, - for stdout"),
+                                   cl::value_desc("OUT"), cl::init("-"),
+                                   cl::cat(category));
+
+static cl::opt<std::string>
+    dumpStages("dump-stages",
+               cl::desc("Write the IR after every pass into this folder"),
+               cl::value_desc("DIR"), cl::cat(category));
+
+static StringRef getExtension(Emit emit) {
+  switch (emit) {
+  case Emit::MLIR:
+    return ".mlir";
+  case Emit::LLVMIR:
+    return ".ll";
+  case Emit::PTX:
+    return ".ptx";
+  case Emit::Cubin:
+    return ".cubin";
+  case Emit::Manifest:
+    return ".json";
+  }
+  llvm_unreachable("unknown emit kind");
+}
+
+static llvm::Expected<std::string> emitLLVMIR(ModuleOp lowered) {
+  llvm::LLVMContext context;
+  Operation *source = lowered;
+  if (gpu::GPUModuleOp gpuModule = ::attn::getGPUModule(lowered))
+    source = gpuModule;
+  std::unique_ptr<llvm::Module> module =
+      translateModuleToLLVMIR(source, context, "attnc");
+  if (!module)
+    return llvm::createStringError("translation to LLVM IR failed");
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  module->print(os, nullptr);
+  return text;
+}
+
+static llvm::Expected<std::string> emit(Emit kind, ModuleOp lowered,
+                                        const ::attn::CompileOptions &options) {
+  switch (kind) {
+  case Emit::MLIR: {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    lowered.print(os);
+    return text;
+  }
+  case Emit::LLVMIR:
+    return emitLLVMIR(lowered);
+  case Emit::PTX:
+    return mlir::attn::translateToPTX(::attn::getGPUModule(lowered),
+                                      options.target);
+  case Emit::Cubin: {
+    auto ptx = mlir::attn::translateToPTX(::attn::getGPUModule(lowered),
+                                          options.target);
+    if (!ptx)
+      return ptx.takeError();
+    auto assembled = ::attn::runPtxas(*ptx, options.target);
+    if (!assembled)
+      return assembled.takeError();
+    return std::move(assembled->cubin);
+  }
+  case Emit::Manifest: {
+    auto text = ::attn::emitManifest(lowered, options);
+    if (!text)
+      return text.takeError();
+    return *text + "\n";
+  }
+  }
+  llvm_unreachable("unknown emit kind");
+}
+
+/// Everything is made before anything is written, and each file is written
+/// whole or not at all.
+static llvm::Error run(ModuleOp module, ArrayRef<Emit> kinds) {
+  ::attn::CompileOptions options;
+  options.variant = variant;
+  options.target = target;
+  options.entry = entry;
+  options.dumpStages = dumpStages;
+  auto lowered = ::attn::lower(module, options);
+  if (!lowered)
+    return lowered.takeError();
+  SmallVector<std::pair<std::string, std::string>> files;
+  for (Emit kind : kinds) {
+    auto text = emit(kind, **lowered, options);
+    if (!text)
+      return text.takeError();
+    std::string path = output;
+    if (kinds.size() > 1)
+      path += getExtension(kind);
+    files.emplace_back(path, std::move(*text));
+  }
+  for (auto &[path, text] : files)
+    if (llvm::Error error =
+            llvm::writeToOutput(path, [&](llvm::raw_ostream &os) {
+              os << text;
+              return llvm::Error::success();
+            }))
+      return error;
+  return llvm::Error::success();
+}
+
+static llvm::Error checkArguments(ArrayRef<Emit> kinds) {
+  const auto *info = mlir::attn::TargetInfo::lookup(target);
+  if (!info)
+    return llvm::createStringError("unknown target '%s'; known are %s",
+                                   target.c_str(),
+                                   mlir::attn::TargetInfo::getAllNames().c_str());
+  for (Emit kind : kinds)
+    if ((kind == Emit::PTX || kind == Emit::Cubin) && !info->isGPU)
+      return llvm::createStringError(
+          "target %s has no %s; choose a GPU target, e.g. --target=sm_80",
+          target.c_str(), kind == Emit::PTX ? "ptx" : "cubin");
+  if (kinds.size() > 1 && output == "-")
+    return llvm::createStringError(
+        "several emits need -o STEM; each file gets its own extension");
+  return llvm::Error::success();
+}
+
+static int fail(llvm::Error error) {
+  llvm::logAllUnhandledErrors(std::move(error),
+                              llvm::WithColor::error(llvm::errs(),
+                                                     "attn-compile"));
+  return 1;
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  cl::HideUnrelatedOptions(category);
+  cl::ParseCommandLineOptions(
+      argc, argv, "Compiles an attn.attention operator to kernels\n");
+  SmallVector<Emit> kinds(emits.begin(), emits.end());
+  if (kinds.empty())
+    kinds.push_back(Emit::MLIR);
+  if (llvm::Error error = checkArguments(kinds))
+    return fail(std::move(error));
+
+  std::string message;
+  auto file = openInputFile(inputFile, &message);
+  if (!file)
+    return fail(llvm::createStringError(message));
+  llvm::SourceMgr sourceMgr;
+  sourceMgr.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
+  DialectRegistry registry;
+  mlir::attn::registerAttncDialects(registry);
+  MLIRContext context(registry);
+  context.printOpOnDiagnostic(false);
+  SourceMgrDiagnosticHandler handler(sourceMgr, &context);
+  OwningOpRef<ModuleOp> module =
+      parseSourceFile<ModuleOp>(sourceMgr, ParserConfig(&context));
+  if (!module)
+    return fail(llvm::createStringError("can't parse %s", inputFile.c_str()));
+  if (llvm::Error error = run(*module, kinds))
+    return fail(std::move(error));
+  return 0;
+}
