@@ -187,10 +187,10 @@ private:
 
 class MaskAnalyzer {
 public:
-  MaskAnalyzer(ImplicitLocOpBuilder &builder, MaskOp mask, KeyInterval keys,
-               SmallVectorImpl<Operation *> &opaque)
-      : builder(builder), intervals(builder, keys), mask(mask),
-        loop(mask->getParentOfType<KVLoopOp>()), keys(keys), opaque(opaque) {}
+  MaskAnalyzer(ImplicitLocOpBuilder &builder, KVLoopOp loop, MaskOp mask,
+               KeyInterval keys, SmallVectorImpl<Operation *> &opaque)
+      : builder(builder), intervals(builder, keys), mask(mask), loop(loop),
+        keys(keys), opaque(opaque) {}
 
   KeySets run() {
     if (!coversKeyTile())
@@ -685,10 +685,10 @@ private:
 };
 } // namespace
 
-KeySets tile::analyzeMask(ImplicitLocOpBuilder &builder, MaskOp mask,
-                          KeyInterval keys,
+KeySets tile::analyzeMask(ImplicitLocOpBuilder &builder, KVLoopOp loop,
+                          MaskOp mask, KeyInterval keys,
                           SmallVectorImpl<Operation *> &opaque) {
-  return MaskAnalyzer(builder, mask, keys, opaque).run();
+  return MaskAnalyzer(builder, loop, mask, keys, opaque).run();
 }
 
 KeySets tile::intersect(ImplicitLocOpBuilder &builder, const KeySets &a,

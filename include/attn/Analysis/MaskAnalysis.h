@@ -42,11 +42,11 @@ struct KeySets {
   KeyInterval full;
 };
 
-/// Analyses `mask`, which lies in a tile.kv_loop over the keys `keys`, with
-/// keys.begin >= 0. The values are emitted at `builder`, in front of the loop,
-/// and lie within [keys.begin, keys.end]. Ops that the analysis couldn't see
-/// through are added to `opaque`.
-KeySets analyzeMask(ImplicitLocOpBuilder &builder, MaskOp mask,
+/// Analyses `mask`, somewhere in `loop`, with respect to that loop's keys
+/// `keys`, where keys.begin >= 0. The values are emitted at `builder`, in front
+/// of the loop, and lie within [keys.begin, keys.end]. Ops that the analysis
+/// couldn't see through are added to `opaque`.
+KeySets analyzeMask(ImplicitLocOpBuilder &builder, KVLoopOp loop, MaskOp mask,
                     KeyInterval keys, SmallVectorImpl<Operation *> &opaque);
 
 /// Combines the sets of two masks that both apply.

@@ -97,3 +97,44 @@ tile.kernel @edited(%n: i32, %c: f32, %o: memref<?xf32>) attributes {num_warps =
   tile.store %r#1, %o[%c0] : tensor<64xf32>, memref<?xf32>
   tile.return
 }
+
+// -----
+
+// A mask over the keys of an inner loop says nothing about the outer one, whose
+// steps all keep it.
+// CHECK-LABEL: tile.kernel @nested(
+// CHECK-SAME: %[[N:[a-z0-9]+]]: i32
+// CHECK: tile.kv_loop ranges(%c0_i32, %c0_i32, %c0_i32, %[[N]]) step 16
+// CHECK: tile.kv_loop ranges(%c0_i32, %c0_i32, %{{[0-9]+}}, %[[N]]) step 32
+tile.kernel @nested(%n: i32, %o: memref<?x32xf32>) attributes {num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %s = arith.constant dense<1.0> : tensor<64x32xf32>
+  tile.kv_loop ranges(%c0, %c0, %c0, %n) step 16
+    qk (%outer: i32) {
+      tile.yield
+    } score (%outer: i32) {
+      tile.yield
+    } softmax (%outer: i32) {
+      tile.yield
+    } pv (%outer: i32) {
+      tile.kv_loop ranges(%c0, %c0, %c0, %n) step 32
+        qk (%kv: i32) {
+          tile.yield
+        } score (%kv: i32) {
+          // expected-remark@+2 {{mask analysis can't see through this}}
+          // expected-remark@+1 {{key tiles that this hides are not skipped}}
+          %t = tile.mask %s at (%c0, %kv) (%qi: i32, %ki: i32) {
+            %keep = arith.cmpi slt, %ki, %n : i32
+            tile.yield %keep : i1
+          } : tensor<64x32xf32>
+          tile.store %t, %o[%kv, %c0] : tensor<64x32xf32>, memref<?x32xf32>
+          tile.yield
+        } softmax (%kv: i32) {
+          tile.yield
+        } pv (%kv: i32) {
+          tile.yield
+        }
+      tile.yield
+    }
+  tile.return
+}

@@ -220,7 +220,7 @@ void splitRanges(KVLoopOp loop) {
   KeySets sets = {keys, keys};
   SmallVector<Operation *> opaque;
   for (MaskOp mask : masks) {
-    KeySets hidden = analyzeMask(builder, mask, keys, opaque);
+    KeySets hidden = analyzeMask(builder, loop, mask, keys, opaque);
     if (!llvm::is_contained(skippable, mask))
       hidden.visible = keys;
     sets = intersect(builder, sets, hidden, keys);
