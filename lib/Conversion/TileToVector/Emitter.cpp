@@ -6,16 +6,17 @@
 
 using namespace mlir;
 using namespace mlir::tile;
+using namespace mlir::tile::cpu;
 
 static bool isHalf(Type element) { return element.isF16() || element.isBF16(); }
 
-Type mlir::tile::getScratchType(Type element) {
+Type cpu::getScratchType(Type element) {
   if (isHalf(element))
     return Float32Type::get(element.getContext());
   return getMemoryType(element);
 }
 
-Type mlir::tile::getMemoryType(Type element) {
+Type cpu::getMemoryType(Type element) {
   return element.isInteger(1) ? IntegerType::get(element.getContext(), 8)
                               : element;
 }

@@ -7,7 +7,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 
-namespace mlir::tile {
+namespace mlir::tile::cpu {
 
 /// The type in which scratch memory keeps tiles of `element`: 16-bit floats
 /// are widened (exactly) once, where they are produced, and not at each use.
@@ -58,6 +58,6 @@ public:
   Location loc;
 };
 
-} // namespace mlir::tile
+} // namespace mlir::tile::cpu
 
 #endif // ATTN_LIB_CONVERSION_TILETOVECTOR_EMITTER_H

@@ -8,19 +8,20 @@
 
 using namespace mlir;
 using namespace mlir::tile;
+using namespace mlir::tile::cpu;
 
-RankedTensorType mlir::tile::getTileTypeOrNull(Type type) {
+RankedTensorType cpu::getTileTypeOrNull(Type type) {
   return dyn_cast<RankedTensorType>(type);
 }
 
-bool mlir::tile::isFreeOp(Operation *op) {
+bool cpu::isFreeOp(Operation *op) {
   if (isa<BroadcastOp, IotaOp, tensor::SplatOp>(op))
     return true;
   return isa<arith::ConstantOp>(op) &&
          getTileTypeOrNull(op->getResult(0).getType());
 }
 
-bool mlir::tile::isLoopOp(Operation *op) {
+bool cpu::isLoopOp(Operation *op) {
   if (isa<ReduceOp, ExpDiffOp>(op))
     return true;
   return op->getNumResults() == 1 &&
@@ -28,7 +29,7 @@ bool mlir::tile::isLoopOp(Operation *op) {
          OpTrait::hasElementwiseMappableTraits(op);
 }
 
-RankedTensorType mlir::tile::getLoopSpace(Operation *op) {
+RankedTensorType cpu::getLoopSpace(Operation *op) {
   Value shaped = isa<ReduceOp>(op) ? op->getOperand(0) : op->getResult(0);
   auto type = cast<RankedTensorType>(shaped.getType());
   return RankedTensorType::get(type.getShape(),

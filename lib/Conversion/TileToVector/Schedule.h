@@ -6,7 +6,7 @@
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Operation.h"
 
-namespace mlir::tile {
+namespace mlir::tile::cpu {
 
 /// The type of a value that is a tile, or null.
 RankedTensorType getTileTypeOrNull(Type type);
@@ -58,6 +58,6 @@ private:
   llvm::DenseMap<Operation *, int64_t> unitOfOp;
 };
 
-} // namespace mlir::tile
+} // namespace mlir::tile::cpu
 
 #endif // ATTN_LIB_CONVERSION_TILETOVECTOR_SCHEDULE_H

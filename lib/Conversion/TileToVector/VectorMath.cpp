@@ -11,14 +11,15 @@
 
 using namespace mlir;
 using namespace mlir::tile;
+using namespace mlir::tile::cpu;
 
-bool mlir::tile::isSupportedMath(Operation *op) {
+bool cpu::isSupportedMath(Operation *op) {
   return isa<math::AbsFOp, math::AbsIOp, math::CeilOp, math::CopySignOp,
              math::Exp2Op, math::FloorOp, math::FmaOp, math::Log2Op,
              math::RoundEvenOp, math::RsqrtOp, math::SqrtOp, math::TruncOp>(op);
 }
 
-StringRef mlir::tile::getSupportedMathNames() {
+StringRef cpu::getSupportedMathNames() {
   return "absf, absi, ceil, copysign, exp2, floor, fma, log2, roundeven, "
          "rsqrt, sqrt, trunc";
 }
@@ -124,7 +125,7 @@ struct Exp2ToArith : OpRewritePattern<math::Exp2Op> {
 
 } // namespace
 
-Value mlir::tile::emitExpOfNonPositive(Emitter &e, Value x) {
+Value cpu::emitExpOfNonPositive(Emitter &e, Value x) {
   F32Emitter f(e, x);
   Value shifted =
       f.fma(x, f.constant(1.44269504088896341f), f.constant(kRoundingMagic));
@@ -141,7 +142,7 @@ Value mlir::tile::emitExpOfNonPositive(Emitter &e, Value x) {
   return f.select(f.less(x, f.constant(-87.3f)), f.constant(0.0f), result);
 }
 
-void mlir::tile::expandMath(Operation *op, bool expandBF16) {
+void cpu::expandMath(Operation *op, bool expandBF16) {
   RewritePatternSet patterns(op->getContext());
   patterns.add<Exp2ToArith>(op->getContext());
   populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {

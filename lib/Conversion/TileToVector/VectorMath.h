@@ -5,7 +5,7 @@
 
 #include "Emitter.h"
 
-namespace mlir::tile {
+namespace mlir::tile::cpu {
 
 /// True for operations of the math dialect that emitMath or LLVM's CPU
 /// backends turn into inline code.
@@ -22,6 +22,6 @@ Value emitExpOfNonPositive(Emitter &e, Value x);
 /// arithmetic, and on demand conversions between bf16 and f32.
 void expandMath(Operation *op, bool expandBF16);
 
-} // namespace mlir::tile
+} // namespace mlir::tile::cpu
 
 #endif // ATTN_LIB_CONVERSION_TILETOVECTOR_VECTORMATH_H

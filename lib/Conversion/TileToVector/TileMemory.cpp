@@ -1,0 +1,243 @@
+//===- TileMemory.cpp - Loads and stores of tiles -----------------------===//
+
+#include "KernelLowering.h"
+
+using namespace mlir;
+using namespace mlir::tile;
+using namespace mlir::tile::cpu;
+
+Window KernelLowering::emitWindow(Value memref, ValueRange indices,
+                                  RankedTensorType tile) {
+  const MemRefArg &arg = memrefs[memref];
+  Window w;
+  w.element = tile.getElementType();
+  Value one = e.i64(1), zero = e.i64(0);
+  w.rowBegin = w.rowStride = zero;
+  w.rowEnd = one;
+  w.rows = tile.getRank() == 2 ? tile.getDimSize(0) : 1;
+  w.cols = tile.getShape().back();
+
+  int64_t selecting = indices.size() - tile.getRank();
+  Value offset = zero, exists;
+  for (auto [dim, index32] : llvm::enumerate(indices)) {
+    Value index = e.toI64(scalars.lookup(index32));
+    offset = e.add(offset, e.mul(index, arg.strides[dim]));
+    if (static_cast<int64_t>(dim) < selecting) {
+      // One unsigned comparison covers negative indices.
+      Value inside = arith::CmpIOp::create(
+          builder, e.loc, arith::CmpIPredicate::ult, index, arg.sizes[dim]);
+      exists = exists
+                   ? builder.createOrFold<arith::AndIOp>(e.loc, exists, inside)
+                   : inside;
+      continue;
+    }
+    int64_t extent = tile.getDimSize(dim - selecting);
+    Value begin = e.clamp(e.sub(zero, index), extent);
+    Value end = e.clamp(e.sub(arg.sizes[dim], index), extent);
+    if (dim + 1 == indices.size()) {
+      w.colBegin = begin;
+      w.colEnd = end;
+    } else {
+      w.rowBegin = begin;
+      w.rowEnd = end;
+      w.rowStride = arg.strides[dim];
+    }
+  }
+  if (exists)
+    w.rowEnd = arith::SelectOp::create(builder, e.loc, exists, w.rowEnd, zero);
+  w.pointer = e.address(arg.pointer, offset, getMemoryType(w.element));
+
+  auto covers = [&](Value begin, Value end, int64_t extent) {
+    Value length = e.sub(end, begin);
+    return arith::CmpIOp::create(builder, e.loc, arith::CmpIPredicate::eq,
+                                 length, e.i64(extent));
+  };
+  w.hasFullCols = covers(w.colBegin, w.colEnd, w.cols);
+  w.isFull = arith::AndIOp::create(
+      builder, e.loc, covers(w.rowBegin, w.rowEnd, w.rows), w.hasFullCols);
+  return w;
+}
+
+void KernelLowering::zeroFill(Value buffer, Type element, int64_t count) {
+  int64_t lanes = getNumLanes(count);
+  Value zero = arith::ConstantOp::create(
+      builder, e.loc, builder.getZeroAttr(VectorType::get({lanes}, element)));
+  e.loop(e.i64(0), e.i64(count), lanes,
+         [&](Value i) { e.store(zero, buffer, i); });
+}
+
+/// Covers the columns of a row that exist: by vectors where all of them do.
+void KernelLowering::copyRow(
+    const Window &w, Value row,
+    function_ref<void(Value col, int64_t lanes)> copy) {
+  auto branch = scf::IfOp::create(builder, e.loc, w.hasFullCols,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  int64_t lanes = getNumLanes(w.cols);
+  e.loop(e.i64(0), e.i64(w.cols), lanes, [&](Value col) { copy(col, lanes); });
+  builder.setInsertionPointToStart(branch.elseBlock());
+  e.loop(w.colBegin, w.colEnd, 1, [&](Value col) { copy(col, 0); });
+}
+
+Value KernelLowering::copyToRowMajor(const Window &w, Operation *op) {
+  Type element = getScratchType(w.element);
+  Value buffer = allocate(w.rows * w.cols, element, op);
+  auto ifRagged =
+      scf::IfOp::create(builder, e.loc, w.isFull, /*withElseRegion=*/true);
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(ifRagged.elseBlock());
+    zeroFill(buffer, element, w.rows * w.cols);
+  }
+  e.loop(w.rowBegin, w.rowEnd, 1, [&](Value row) {
+    copyRow(w, row, [&](Value col, int64_t lanes) {
+      Value from = e.add(e.mul(row, w.rowStride), col);
+      Value to = e.add(e.mul(row, e.i64(w.cols)), col);
+      Value value = e.load(w.pointer, from, getMemoryType(w.element), lanes);
+      e.store(e.memoryToScratch(value, w.element), buffer, to);
+    });
+  });
+  return buffer;
+}
+
+/// True if a store may change what `load` has read before `user` runs.
+static bool mayBeOverwritten(LoadOp load, Operation *user) {
+  if (load->getBlock() != user->getBlock())
+    return true;
+  for (Operation *op = load->getNextNode(); op && op != user;
+       op = op->getNextNode())
+    if (op->walk([](StoreOp) {
+            return WalkResult::interrupt();
+          }).wasInterrupted())
+      return true;
+  return false;
+}
+
+void KernelLowering::emitLoad(LoadOp op) {
+  Value tile = op.getResult();
+  RankedTensorType type = getType(tile);
+  bool isOperandB = false, isOther = false, canReadDirectly = true;
+  for (OpOperand &use : tile.getUses()) {
+    auto mma = dyn_cast<MmaOp>(use.getOwner());
+    if (mma && use.get() == mma.getB() &&
+        use.getOperandNumber() == mma.getBMutable().getOperandNumber()) {
+      isOperandB = true;
+      canReadDirectly &= !mayBeOverwritten(op, mma);
+    } else {
+      isOther = true;
+    }
+  }
+  canReadDirectly &= type.getElementType().isF32();
+
+  Window w = emitWindow(op.getSource(), op.getIndices(), type);
+  if (isOperandB && !canReadDirectly)
+    uniforms[tile] = {copyToRowMajor(w, op), e.i64(w.cols)};
+  if (isOperandB && canReadDirectly) {
+    auto branch = scf::IfOp::create(
+        builder, e.loc, TypeRange{w.pointer.getType(), builder.getI64Type()},
+        w.isFull,
+        /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    scf::YieldOp::create(builder, e.loc, {w.pointer, w.rowStride});
+    builder.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(builder, e.loc,
+                         {copyToRowMajor(w, op), e.i64(w.cols)});
+    uniforms[tile] = {branch.getResult(0), branch.getResult(1)};
+  }
+  if (!isOther)
+    return;
+
+  if (type.getRank() == 1 || !lanesAreRows) {
+    buffers[tile] = copyToRowMajor(w, op);
+    return;
+  }
+  buffers[tile] = copyToLanes(w, type, op);
+}
+
+/// Copies a window to scratch memory with rows along the lanes: by square
+/// blocks that are transposed in registers, or element by element where the
+/// window is ragged.
+Value KernelLowering::copyToLanes(const Window &w, RankedTensorType type,
+                                  Operation *op) {
+  Value buffer = allocateTile(type, op);
+  Type element = getScratchType(w.element), memory = getMemoryType(w.element);
+  auto branch = scf::IfOp::create(builder, e.loc, w.isFull,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  forEachSquare(type, [&](Value row, Value col, int64_t size) {
+    SmallVector<Value> vectors;
+    for (int64_t i = 0; i < size; ++i) {
+      Value at = e.add(e.mul(e.add(row, e.i64(i)), w.rowStride), col);
+      vectors.push_back(
+          e.memoryToScratch(e.load(w.pointer, at, memory, size), w.element));
+    }
+    e.transpose(vectors);
+    for (auto [i, vector] : llvm::enumerate(vectors))
+      e.store(vector, buffer,
+              getElementOffset(type, row, e.add(col, e.i64(i))));
+  });
+
+  builder.setInsertionPointToStart(branch.elseBlock());
+  zeroFill(buffer, element, w.rows * w.cols);
+  e.loop(w.rowBegin, w.rowEnd, 1, [&](Value row) {
+    e.loop(w.colBegin, w.colEnd, 1, [&](Value col) {
+      Value from = e.add(e.mul(row, w.rowStride), col);
+      e.store(e.memoryToScratch(e.load(w.pointer, from, memory, 0), w.element),
+              buffer, getElementOffset(type, row, col));
+    });
+  });
+  return buffer;
+}
+
+/// Covers a tile whose rows are lanes by squares no larger than a register.
+void KernelLowering::forEachSquare(
+    RankedTensorType type,
+    function_ref<void(Value row, Value col, int64_t size)> body) {
+  int64_t size = std::min({getNumLanes(type.getDimSize(0)),
+                           getNumLanes(type.getDimSize(1)), maxLanes / 2});
+  e.loop(e.i64(0), e.i64(type.getDimSize(0)), size, [&](Value row) {
+    e.loop(e.i64(0), e.i64(type.getDimSize(1)), size,
+           [&](Value col) { body(row, col, size); });
+  });
+}
+
+void KernelLowering::emitStore(StoreOp op) {
+  RankedTensorType type = getType(op.getValue());
+  Window w = emitWindow(op.getDest(), op.getIndices(), type);
+  Value buffer = materialize(op.getValue(), op);
+  Type element = getScratchType(w.element);
+  auto copy = [&](Value row, Value col, int64_t lanes) {
+    Value value =
+        e.load(buffer, getElementOffset(type, row, col), element, lanes);
+    e.store(e.scratchToMemory(value, w.element), w.pointer,
+            e.add(e.mul(row, w.rowStride), col));
+  };
+  if (type.getRank() == 1 || !lanesAreRows) {
+    e.loop(w.rowBegin, w.rowEnd, 1, [&](Value row) {
+      copyRow(w, row, [&](Value col, int64_t lanes) { copy(row, col, lanes); });
+    });
+    return;
+  }
+  auto branch = scf::IfOp::create(builder, e.loc, w.isFull,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  forEachSquare(type, [&](Value row, Value col, int64_t size) {
+    SmallVector<Value> vectors;
+    for (int64_t i = 0; i < size; ++i)
+      vectors.push_back(
+          e.load(buffer, getElementOffset(type, row, e.add(col, e.i64(i))),
+                 element, size));
+    e.transpose(vectors);
+    for (auto [i, vector] : llvm::enumerate(vectors))
+      e.store(e.scratchToMemory(vector, w.element), w.pointer,
+              e.add(e.mul(e.add(row, e.i64(i)), w.rowStride), col));
+  });
+  builder.setInsertionPointToStart(branch.elseBlock());
+  e.loop(w.rowBegin, w.rowEnd, 1, [&](Value row) {
+    e.loop(w.colBegin, w.colEnd, 1, [&](Value col) { copy(row, col, 0); });
+  });
+}
