@@ -8,6 +8,7 @@ function(attnc_library name)
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
   add_dependencies(${name} attnc-headers ${ARG_DEPENDS})
   target_link_libraries(${name} PUBLIC ${ARG_LINK_LIBS})
+  attnc_precompile(${name})
 endfunction()
 
 # attnc_tool(NAME sources... LINK_LIBS libs...)
@@ -17,6 +18,7 @@ function(attnc_tool name)
   add_dependencies(${name} attnc-headers)
   target_link_libraries(${name} PRIVATE ${ARG_LINK_LIBS})
   attnc_link_mlir(${name})
+  attnc_precompile(${name})
 endfunction()
 
 # Links LLVM and MLIR: the dylibs, or the archives that a static tool needs.
