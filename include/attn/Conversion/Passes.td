@@ -5,6 +5,36 @@
 
 include "mlir/Pass/PassBase.td"
 
+def ConvertAttnToLinalg
+    : Pass<"convert-attn-to-linalg", "::mlir::func::FuncOp"> {
+  let summary = "Lowers attention on tensors to an unfused sequence";
+  let description = [{
+    Every `attn.attention` becomes a sequence of linalg ops (and
+    `attn.softmax`), each of which is one kernel later and carries its name in
+    the attribute `attn.step`; docs/Variants.md lists them. Scores and
+    probabilities are whole matrices in memory.
+
+    - `naive`: matmul, scale, score_mod, masked fill, softmax and matmul, in the
+      input type. The fill is out of place: `bufferization.alloc_tensor
+      copy(%scores)` and a destination-style op on the copy.
+    - `inplace`: the same; `attn-inplace-mask` then removes the copy.
+    - `math`: in f32 and off the matrix units, with the mask rebuilt in memory
+      and a safe softmax in single steps.
+
+    Matrix products carry their path (`mma`, `tf32x3`, `fma`) in the attribute
+    `attn.path`. They accumulate in f32 and round once.
+  }];
+  let options = [
+    Option<"variant", "variant", "std::string", "\"naive\"",
+           "Sequence to make: naive, inplace or math">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::bufferization::BufferizationDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::math::MathDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def ConvertAttnToTile : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
   let summary = "Lowers attention on memrefs to one fused kernel and its launch";
   let description = [{
@@ -45,6 +75,45 @@ def ConvertHostToPlan : Pass<"convert-host-to-plan", "::mlir::ModuleOp"> {
     any host machine code. Sizes, strides and grids become integer expressions
     over the arguments' dimensions. Only kernels stay in the module.
   }];
+}
+
+def ConvertLinalgToTile
+    : Pass<"convert-linalg-to-tile", "::mlir::ModuleOp"> {
+  let summary = "Lowers linalg on memrefs to one kernel and launch per op";
+  let description = [{
+    Every linalg op on memrefs, and every `attn.softmax`, becomes a
+    `tile.launch` of its own `tile.kernel`:
+
+    | op | kernel |
+    |---|---|
+    | matrix product (any named or generic form, batched or grouped) | an output tile per program, a loop over K |
+    | elementwise, fill | an output tile per program |
+    | `attn.softmax` | a block of rows per program, in registers if a row fits, else in two passes |
+    | reduction of the last dimension (add, max, min) | a block of rows per program |
+
+    A `linalg.fill` right before the op that accumulates into its result is the
+    start of that op's accumulator, not a kernel. `memref.copy` stays a copy.
+
+    Kernels are named after the attribute `attn.step`, for matrix products the
+    path, and the element type, e.g. `naive_qk_s16816_bf16`. A matrix product's
+    attribute `attn.path` (`mma`, `tf32x3`, `fma`) chooses the arithmetic; by
+    default 16-bit types take `mma` and f32 takes `tf32x3`. It accumulates in
+    f32 and rounds once, also where the op's body rounds every partial sum.
+
+    The launch's cost counts every byte of the op's operands once, and
+    `2 * M * N * K` operations for a matrix product, 5 per element for a
+    softmax, and the body's float operations per element otherwise.
+  }];
+  let options = [
+    Option<"target", "target", "std::string", "\"cpu\"",
+           "Target: cpu or sm_80">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect",
+                           "::mlir::tile::TileDialect"];
 }
 
 def ConvertTileToVector : Pass<"convert-tile-to-vector", "::mlir::ModuleOp"> {

@@ -4,6 +4,7 @@
 #include "attn/Dialect/ModRegion.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/IR/TypeUtilities.h"
 #include <cmath>
 
 using namespace mlir;
@@ -48,19 +49,26 @@ bool AttentionOp::hasBufferSemantics() {
   return isa<MemRefType>(getO().getType());
 }
 
-void AttentionOp::getEffects(
-    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
-        &effects) {
-  if (!hasBufferSemantics())
-    return;
-  for (OpOperand &operand : getOperation()->getOpOperands()) {
+/// On memrefs a destination-style op reads its inputs and writes its inits.
+template <typename OpTy>
+static void
+addBufferEffects(OpTy op,
+                 SmallVectorImpl<SideEffects::EffectInstance<
+                     MemoryEffects::Effect>> &effects) {
+  for (OpOperand &operand : op->getOpOperands()) {
     if (!isa<MemRefType>(operand.get().getType()))
       continue;
-    if (isDpsInit(&operand))
+    if (op.isDpsInit(&operand))
       effects.emplace_back(MemoryEffects::Write::get(), &operand);
     else
       effects.emplace_back(MemoryEffects::Read::get(), &operand);
   }
+}
+
+void AttentionOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects) {
+  addBufferEffects(*this, effects);
 }
 
 /// Sizes agree if they are equal or either is dynamic.
@@ -281,6 +289,52 @@ LogicalResult CaptureLoadOp::verify() {
              << value.getSExtValue() << " is out of range for dimension " << dim
              << " of " << type;
   }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// SoftmaxOp
+//===----------------------------------------------------------------------===//
+
+MutableOperandRange SoftmaxOp::getDpsInitsMutable() {
+  return MutableOperandRange(*this, /*start=*/1, getNumOperands() - 1);
+}
+
+void SoftmaxOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects) {
+  addBufferEffects(*this, effects);
+}
+
+LogicalResult SoftmaxOp::verify() {
+  auto scores = cast<ShapedType>(getScores().getType());
+  auto p = cast<ShapedType>(getP().getType());
+  SmallVector<Type> results;
+  for (Value init : getDpsInits())
+    if (isa<RankedTensorType>(init.getType()))
+      results.push_back(init.getType());
+  if (TypeRange(results) != TypeRange(getResultTypes()) ||
+      llvm::any_of(getOperandTypes(), [&](Type type) {
+        return isa<MemRefType>(type) != results.empty();
+      }))
+    return emitOpError("takes tensors, with the types of its outs as results, "
+                       "or memrefs, without results");
+  if (scores.getRank() < 2 || !isa<FloatType>(scores.getElementType()) ||
+      !isa<FloatType>(p.getElementType()))
+    return emitOpError("takes floating-point rows of rank 2 or more, not ")
+           << scores << " and " << p;
+  if (failed(verifyCompatibleShape(scores, p)))
+    return emitOpError("p must have the shape of the scores: ")
+           << p << " and " << scores;
+  if (!getLse())
+    return success();
+  auto lse = cast<ShapedType>(getLse().getType());
+  if (!lse.getElementType().isF32() ||
+      failed(verifyCompatibleShape(lse.getShape(),
+                                   scores.getShape().drop_back())))
+    return emitOpError("lse must be f32 with the scores' shape without the "
+                       "last dimension, not ")
+           << lse;
   return success();
 }
 

@@ -11,21 +11,23 @@ using namespace mlir::attn;
 using namespace mlir::bufferization;
 
 namespace {
-struct AttentionOpInterface
-    : DstBufferizableOpInterfaceExternalModel<AttentionOpInterface,
-                                              AttentionOp> {
+/// The same op on buffers, for a destination-style op of the dialect.
+template <typename OpTy>
+struct DestinationOpInterface
+    : DstBufferizableOpInterfaceExternalModel<DestinationOpInterface<OpTy>,
+                                              OpTy> {
   /// The outs are only written: what they hold before doesn't matter.
   bool bufferizesToMemoryRead(Operation *op, OpOperand &operand,
                               const AnalysisState &) const {
-    return !cast<AttentionOp>(op).isDpsInit(&operand);
+    return !cast<OpTy>(op).isDpsInit(&operand);
   }
 
   LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
                           const BufferizationOptions &options,
                           BufferizationState &state) const {
-    auto attention = cast<AttentionOp>(op);
-    if (!attention.getCaptures().empty())
-      return op->emitOpError("captures can't be bufferized yet");
+    if (auto attention = dyn_cast<AttentionOp>(op))
+      if (!attention.getCaptures().empty())
+        return op->emitOpError("captures can't be bufferized yet");
     SmallVector<Value> operands;
     for (Value operand : op->getOperands()) {
       if (!isa<TensorType>(operand.getType())) {
@@ -45,7 +47,7 @@ struct AttentionOpInterface
       newState.addRegion()->takeBody(region);
     Operation *newOp = rewriter.create(newState);
     replaceOpWithBufferizedValues(rewriter, op,
-                                  cast<AttentionOp>(newOp).getDpsInits());
+                                  cast<OpTy>(newOp).getDpsInits());
     return success();
   }
 };
@@ -54,6 +56,7 @@ struct AttentionOpInterface
 void attn::registerBufferizableOpInterfaceExternalModels(
     DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, AttnDialect *) {
-    AttentionOp::attachInterface<AttentionOpInterface>(*context);
+    AttentionOp::attachInterface<DestinationOpInterface<AttentionOp>>(*context);
+    SoftmaxOp::attachInterface<DestinationOpInterface<SoftmaxOp>>(*context);
   });
 }

@@ -190,6 +190,41 @@ def CaptureLoadOp : Attn_Op<"capture_load", [Pure]> {
   let hasVerifier = 1;
 }
 
+def SoftmaxOp : Attn_Op<"softmax", [
+    DestinationStyleOpInterface,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "Row softmax of scores, one step of the unfused sequences";
+  let description = [{
+    Over the last dimension, in f32,
+
+    ```
+    lse[...]  = log(sum_j exp(s[..., j]))
+    p[..., j] = exp(s[..., j] - lse[...])
+    ```
+
+    It differs from `linalg.softmax` in `attn.attention`'s contract: a row
+    without a score above -inf has p = 0 (not NaN) and lse = -inf. `p` has the
+    shape of `s`; `lse` (optional) is f32 without the last dimension.
+
+    ```mlir
+    %p = attn.softmax ins(%s : tensor<2x16x?x?xbf16>)
+                      outs(%e : tensor<2x16x?x?xbf16>) -> tensor<2x16x?x?xbf16>
+    ```
+  }];
+  let arguments = (ins Attn_Shaped:$scores, Attn_Shaped:$p,
+                       Optional<Attn_Shaped>:$lse);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    `ins` `(` $scores `:` type($scores) `)`
+    `outs` `(` $p (`,` $lse^)? `:` type($p) (`,` type($lse)^)? `)`
+    attr-dict (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable();
+  }];
+  let hasVerifier = 1;
+}
+
 def MergeOp : Attn_Op<"merge", [Pure, AttrSizedOperandSegments]> {
   let summary = "Merges partial attention results over disjoint sets of keys";
   let description = [{

@@ -55,4 +55,19 @@ def AttnBufferize : Pass<"attn-bufferize", "::mlir::ModuleOp"> {
                            "::mlir::memref::MemRefDialect"];
 }
 
+def AttnInplaceMask : Pass<"attn-inplace-mask", "::mlir::func::FuncOp"> {
+  let summary = "Fills masked scores in place where nobody reads them later";
+  let description = [{
+    A masked fill (an elementwise op that yields its own output element or -inf)
+    whose output is a copy, `bufferization.alloc_tensor copy(%scores)`, writes
+    into the scores themselves instead, if
+
+    - the scores are computed in this function, not an argument of it, and
+    - every other use of them is before the fill and only reads them.
+
+    Otherwise the copy stays and a remark names the reader: a `return`, an op
+    after the fill, or the caller. One launch, the copy, is saved per fill.
+  }];
+}
+
 #endif // ATTN_DIALECT_ATTN_TRANSFORMS_PASSES_TD

@@ -1,0 +1,54 @@
+//===- RegionInliner.h - Scalar regions over tiles --------------*- C++ -*-===//
+//
+// The one place where a rule written on scalars (score_mod, mask, the body of
+// an elementwise linalg op) becomes code on tiles.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECT_TILE_TRANSFORMS_REGIONINLINER_H
+#define ATTN_DIALECT_TILE_TRANSFORMS_REGIONINLINER_H
+
+#include "attn/Dialect/Tile/IR/TileOps.h"
+
+namespace mlir::tile {
+
+/// The dimensions of a tile that a value varies along, as a bit set.
+enum class Extent : unsigned { Scalar = 0, Rows = 1, Columns = 2, Elements = 3 };
+
+/// Emits the ops of one scalar region for all elements of a tile. What depends
+/// only on scalars stays scalar, and what depends on the row (column) alone is
+/// computed once a row (column). `index` values are i32, as in all of a kernel.
+class RegionInliner {
+public:
+  RegionInliner(OpBuilder &builder, Location loc, RankedTensorType tileType)
+      : builder(builder), loc(loc), tileType(tileType) {}
+
+  /// `to` is `from` at `extent`.
+  void map(Value from, Value to, Extent extent) { lifted[from] = {to, extent}; }
+
+  /// `from` is start + 0, 1, 2, ... along one dimension.
+  void mapIndex(Value from, Value start, Extent extent);
+
+  /// Emits `op` at the least extent that its operands need. Diagnoses ops that
+  /// aren't elementwise.
+  LogicalResult inlineOp(Operation &op);
+
+  /// The value of `original` for every element of `extent`.
+  Value lift(Value original, Extent extent);
+
+  /// The value of `original`, and the extent that it was computed at.
+  std::pair<Value, Extent> lookup(Value original) const;
+
+private:
+  Type getType(Type element, Extent extent) const;
+  void emit(Operation &op, Extent extent);
+
+  OpBuilder &builder;
+  Location loc;
+  RankedTensorType tileType;
+  DenseMap<Value, std::pair<Value, Extent>> lifted;
+};
+
+} // namespace mlir::tile
+
+#endif // ATTN_DIALECT_TILE_TRANSFORMS_REGIONINLINER_H

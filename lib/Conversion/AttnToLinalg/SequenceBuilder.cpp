@@ -1,0 +1,216 @@
+//===- SequenceBuilder.cpp - The linalg ops of unfused attention ----------===//
+
+#include "SequenceBuilder.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace mlir::attn;
+
+Value attn::convertFloat(ImplicitLocOpBuilder &builder, Value value,
+                         Type type) {
+  unsigned from = value.getType().getIntOrFloatBitWidth();
+  unsigned to = type.getIntOrFloatBitWidth();
+  if (value.getType() == type)
+    return value;
+  if (from < to)
+    return arith::ExtFOp::create(builder, type, value);
+  return arith::TruncFOp::create(builder, type, value);
+}
+
+//===----------------------------------------------------------------------===//
+// Shapes and maps
+//===----------------------------------------------------------------------===//
+
+AffineMap SequenceBuilder::getMap(unsigned numLoops,
+                                  ArrayRef<unsigned> loops) {
+  SmallVector<AffineExpr> results = llvm::map_to_vector(
+      loops, [&](unsigned loop) { return builder.getAffineDimExpr(loop); });
+  return AffineMap::get(numLoops, 0, results, op.getContext());
+}
+
+/// The map of k or v: as `loops`, but the head is the one of the query's group.
+AffineMap SequenceBuilder::getKVMap(ArrayRef<unsigned> loops) {
+  AffineMap map = getMap(5, loops);
+  int64_t numKVHeads = std::max<int64_t>(op.getNumKVHeads(), 1);
+  int64_t groupSize = std::max<int64_t>(op.getNumQueryHeads() / numKVHeads, 1);
+  SmallVector<AffineExpr> results(map.getResults());
+  results[1] = results[1].floorDiv(groupSize);
+  return AffineMap::get(5, 0, results, op.getContext());
+}
+
+SmallVector<OpFoldResult> SequenceBuilder::getRowShape() {
+  auto shape = tensor::getMixedSizes(builder, builder.getLoc(), op.getQ());
+  shape.pop_back();
+  return shape;
+}
+
+SmallVector<OpFoldResult> SequenceBuilder::getScoreShape() {
+  SmallVector<OpFoldResult> shape = getRowShape();
+  shape.push_back(
+      tensor::getMixedSize(builder, builder.getLoc(), op.getK(), 2));
+  return shape;
+}
+
+Value SequenceBuilder::empty(ArrayRef<OpFoldResult> shape, Type elementType) {
+  return tensor::EmptyOp::create(builder, shape, elementType);
+}
+
+Value SequenceBuilder::emptyLike(Value value, Type elementType) {
+  return empty(tensor::getMixedSizes(builder, builder.getLoc(), value),
+               elementType);
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+NamedAttribute SequenceBuilder::nameStep(StringRef step) {
+  return builder.getNamedAttr("attn.step",
+                              builder.getStringAttr(variant + "_" + step));
+}
+
+Value SequenceBuilder::fill(StringRef step, TypedAttr value, Value into) {
+  Value scalar = arith::ConstantOp::create(builder, value);
+  auto fill = linalg::FillOp::create(builder, scalar, into);
+  fill->setDiscardableAttr("attn.step", nameStep(step).getValue());
+  return fill.getResult(0);
+}
+
+linalg::GenericOp SequenceBuilder::generic(StringRef step,
+                                           ArrayRef<StepOperand> inputs,
+                                           StepOperand into,
+                                           unsigned numReductions,
+                                           BodyFn body) {
+  SmallVector<Value> values;
+  SmallVector<AffineMap> maps;
+  for (const StepOperand &input : inputs) {
+    values.push_back(input.value);
+    maps.push_back(input.map);
+  }
+  maps.push_back(into.map);
+  SmallVector<utils::IteratorType> iterators(into.map.getNumDims(),
+                                             utils::IteratorType::parallel);
+  std::fill_n(iterators.rbegin(), numReductions,
+              utils::IteratorType::reduction);
+  auto buildBody = [&](OpBuilder &nested, Location loc, ValueRange args) {
+    ImplicitLocOpBuilder bodyBuilder(loc, nested);
+    Value result = body(bodyBuilder, args);
+    linalg::YieldOp::create(bodyBuilder, result);
+  };
+  return linalg::GenericOp::create(builder, into.value.getType(), values,
+                                   into.value, maps, iterators, buildBody,
+                                   nameStep(step));
+}
+
+Value SequenceBuilder::elementwise(StringRef step, ArrayRef<StepOperand> inputs,
+                                   StepOperand into, BodyFn body) {
+  return generic(step, inputs, into, /*numReductions=*/0, body).getResult(0);
+}
+
+Value SequenceBuilder::convert(StringRef step, Value value, Value into) {
+  Type type = getElementTypeOrSelf(into);
+  return elementwise(step, {{value, scoreMap()}}, {into, scoreMap()},
+                     [&](ImplicitLocOpBuilder &body, ValueRange args) {
+                       return convertFloat(body, args[0], type);
+                     });
+}
+
+Value SequenceBuilder::reduceRows(StringRef step, ArrayRef<StepOperand> inputs,
+                                  TypedAttr neutral, BodyFn body) {
+  Value init = fill(step, neutral, empty(getRowShape(), neutral.getType()));
+  return generic(step, inputs, {init, rowMap()}, /*numReductions=*/1, body)
+      .getResult(0);
+}
+
+Value SequenceBuilder::matmul(StringRef step, StepOperand a, StepOperand b,
+                              StepOperand into, StringRef path) {
+  Type type = getElementTypeOrSelf(into.value);
+  Value init = fill(step, builder.getZeroAttr(type), into.value);
+  Type f32 = builder.getF32Type();
+  auto product = generic(
+      step, {a, b}, {init, into.map}, /*numReductions=*/1,
+      [&](ImplicitLocOpBuilder &body, ValueRange args) {
+        Value product =
+            arith::MulFOp::create(body, convertFloat(body, args[0], f32),
+                                  convertFloat(body, args[1], f32));
+        Value sum = arith::AddFOp::create(
+            body, convertFloat(body, args[2], f32), product);
+        return convertFloat(body, sum, type);
+      });
+  product->setDiscardableAttr("attn.path", builder.getStringAttr(path));
+  return product.getResult(0);
+}
+
+Value SequenceBuilder::matmulQK(Value q, Value k, Value into, StringRef path) {
+  return matmul("qk", {q, getMap(5, {0, 1, 2, 4})},
+                {k, getKVMap({0, 1, 3, 4})}, {into, getMap(5, {0, 1, 2, 3})},
+                path);
+}
+
+Value SequenceBuilder::matmulPV(Value p, Value v, Value into, StringRef path) {
+  return matmul("pv", {p, getMap(5, {0, 1, 2, 4})},
+                {v, getKVMap({0, 1, 4, 3})}, {into, getMap(5, {0, 1, 2, 3})},
+                path);
+}
+
+//===----------------------------------------------------------------------===//
+// Rules
+//===----------------------------------------------------------------------===//
+
+OpFoldResult SequenceBuilder::getLength(Operation *lengthOp) {
+  Value source = isa<QLenOp>(lengthOp) ? op.getQ() : op.getK();
+  return tensor::getMixedSize(builder, builder.getLoc(), source, 2);
+}
+
+SmallVector<StepOperand>
+SequenceBuilder::getRuleOperands(Region &rule, AffineMap scalarMap) {
+  SmallVector<StepOperand> operands;
+  for (Operation &inner : rule.front()) {
+    if (!isa<QLenOp, KVLenOp>(inner))
+      continue;
+    auto length = dyn_cast<Value>(getLength(&inner));
+    if (!length)
+      continue;
+    Value cast =
+        arith::IndexCastOp::create(builder, builder.getI32Type(), length);
+    operands.push_back({cast, scalarMap});
+  }
+  return operands;
+}
+
+Value SequenceBuilder::inlineRule(ImplicitLocOpBuilder &body, Region &rule,
+                                  ValueRange leading, ValueRange lengths,
+                                  unsigned numLoops) {
+  IRMapping mapping;
+  Block &block = rule.front();
+  mapping.map(block.getArguments().take_front(leading.size()), leading);
+  auto indices = block.getArguments().drop_front(leading.size());
+  // The indices are (b, h, m, n), or only (m, n) if the others don't matter.
+  for (auto [loop, index] : llvm::enumerate(indices.take_back(numLoops))) {
+    Value position = linalg::IndexOp::create(body, loop);
+    mapping.map(index, arith::IndexCastOp::create(body, body.getI32Type(),
+                                                  position));
+  }
+  for (Operation &inner : block.without_terminator()) {
+    if (!isa<QLenOp, KVLenOp>(inner)) {
+      body.clone(inner, mapping);
+      continue;
+    }
+    if (auto size = dyn_cast<Attribute>(getLength(&inner))) {
+      int32_t length = cast<IntegerAttr>(size).getInt();
+      mapping.map(inner.getResult(0),
+                  arith::ConstantIntOp::create(body, length, 32));
+      continue;
+    }
+    mapping.map(inner.getResult(0), lengths.front());
+    lengths = lengths.drop_front();
+  }
+  return mapping.lookupOrDefault(block.getTerminator()->getOperand(0));
+}
+
+bool SequenceBuilder::dependsOnBatchOrHead(Region &rule) {
+  // mask_mod takes (b, h, q_idx, kv_idx).
+  return !rule.getArgument(0).use_empty() || !rule.getArgument(1).use_empty();
+}

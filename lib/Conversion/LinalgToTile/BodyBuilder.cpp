@@ -1,0 +1,162 @@
+//===- BodyBuilder.cpp - Bodies of linalg.generic over tiles --------------===//
+
+#include "Kernels.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+using namespace mlir;
+using namespace mlir::attn;
+using tile::Extent;
+
+std::optional<Extent> attn::getAccess(AffineMap map, unsigned rowLoop,
+                                      unsigned columnLoop) {
+  ArrayRef<AffineExpr> outer = map.getResults();
+  unsigned extent = 0;
+  auto takeLoop = [&](unsigned loop, Extent along) {
+    if (outer.empty() || !isa<AffineDimExpr>(outer.back()) ||
+        !outer.back().isFunctionOfDim(loop))
+      return;
+    outer = outer.drop_back();
+    extent |= static_cast<unsigned>(along);
+  };
+  takeLoop(columnLoop, Extent::Columns);
+  takeLoop(rowLoop, Extent::Rows);
+  for (AffineExpr expr : outer)
+    if (!KernelBuilder::isSupportedIndex(expr) ||
+        expr.isFunctionOfDim(rowLoop) || expr.isFunctionOfDim(columnLoop))
+      return std::nullopt;
+  return static_cast<Extent>(extent);
+}
+
+FailureOr<SmallVector<GridLoop>> attn::getLoops(linalg::GenericOp op) {
+  SmallVector<GridLoop> loops;
+  for (unsigned loop = 0; loop < op.getNumLoops(); ++loop) {
+    Value memref;
+    unsigned dim;
+    if (failed(op.mapIterationSpaceDimToOperandDim(loop, memref, dim)))
+      return emitUnsupported(op, "has no operand with the size of loop ")
+             << loop;
+    loops.push_back({memref, dim, /*tile=*/1});
+  }
+  return loops;
+}
+
+LogicalResult BodyBuilder::verify(linalg::GenericOp op) {
+  unsigned numLoops = op.getNumLoops();
+  if (numLoops < 2)
+    return emitUnsupported(op, "has fewer than two loops");
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!isa<MemRefType>(operand.get().getType()))
+      continue;
+    AffineMap map = op.getMatchingIndexingMap(&operand);
+    std::optional<Extent> access = getAccess(map, numLoops - 2, numLoops - 1);
+    if (!access || *access == Extent::Scalar)
+      return emitUnsupported(op, "accesses operand ")
+             << operand.getOperandNumber() << " by " << AffineMapAttr::get(map)
+             << ", which doesn't end in one or both of the last two loops";
+  }
+  SetVector<Value> captured;
+  getUsedValuesDefinedAbove(op.getRegion(), captured);
+  for (Value value : captured)
+    if (!matchPattern(value, m_Constant()))
+      return emitUnsupported(op, "uses a value from outside of its body; make "
+                                 "it an input");
+  return success();
+}
+
+void BodyBuilder::loadOperand(OpOperand &operand, ArrayRef<Value> starts) {
+  BlockArgument element = op.getMatchingBlockArgument(&operand);
+  if (element.use_empty())
+    return;
+  if (!isa<MemRefType>(operand.get().getType())) {
+    inliner.map(element, builder.getArg(operand.get()), Extent::Scalar);
+    return;
+  }
+  AffineMap map = op.getMatchingIndexingMap(&operand);
+  Extent access = *getAccess(map, starts.size() - 2, starts.size() - 1);
+  SmallVector<int64_t> shape;
+  if (access != Extent::Columns)
+    shape.push_back(tileType.getDimSize(0));
+  if (access != Extent::Rows)
+    shape.push_back(tileType.getDimSize(1));
+  SmallVector<Value> indices = llvm::map_to_vector(
+      map.getResults(),
+      [&](AffineExpr expr) { return builder.getIndex(expr, starts); });
+  inliner.map(element, builder.load(operand.get(), shape, indices), access);
+}
+
+void BodyBuilder::inlineIndex(linalg::IndexOp index, ArrayRef<Value> starts) {
+  unsigned loop = index.getDim();
+  Value start = starts[loop];
+  if (loop + 2 < starts.size())
+    return inliner.map(index, start, Extent::Scalar);
+  inliner.mapIndex(index, start,
+                   loop + 1 == starts.size() ? Extent::Columns : Extent::Rows);
+}
+
+/// An index is an i32 in a kernel.
+void BodyBuilder::inlineIndexCast(Operation &cast) {
+  auto [value, extent] = inliner.lookup(cast.getOperand(0));
+  Type to = cast.getResult(0).getType();
+  Type toElement = to.isIndex() ? builder.kernel.getI32Type() : to;
+  Type type = toElement;
+  if (auto shaped = dyn_cast<ShapedType>(value.getType()))
+    type = shaped.clone(toElement);
+  unsigned fromWidth =
+      getElementTypeOrSelf(value.getType()).getIntOrFloatBitWidth();
+  unsigned toWidth = toElement.getIntOrFloatBitWidth();
+  if (toWidth < fromWidth)
+    value = arith::TruncIOp::create(builder.kernel, type, value);
+  else if (toWidth > fromWidth && isa<arith::IndexCastUIOp>(cast))
+    value = arith::ExtUIOp::create(builder.kernel, type, value);
+  else if (toWidth > fromWidth)
+    value = arith::ExtSIOp::create(builder.kernel, type, value);
+  inliner.map(cast.getResult(0), value, extent);
+}
+
+LogicalResult BodyBuilder::inlineOp(Operation &inner, ArrayRef<Value> starts) {
+  for (Value operand : inner.getOperands())
+    if (operand.getParentRegion() != &op.getRegion() &&
+        builder.mapConstant(operand))
+      inliner.map(operand, builder.getArg(operand), Extent::Scalar);
+  if (auto index = dyn_cast<linalg::IndexOp>(inner)) {
+    inlineIndex(index, starts);
+    return success();
+  }
+  if (isa<arith::IndexCastOp, arith::IndexCastUIOp>(inner)) {
+    inlineIndexCast(inner);
+    return success();
+  }
+  if (isa<arith::ConstantOp>(inner)) {
+    builder.mapConstant(inner.getResult(0));
+    inliner.map(inner.getResult(0), builder.getArg(inner.getResult(0)),
+                Extent::Scalar);
+    return success();
+  }
+  return inliner.inlineOp(inner);
+}
+
+LogicalResult BodyBuilder::build(ArrayRef<Value> starts, Operation *skip) {
+  for (OpOperand &operand : op->getOpOperands())
+    if (!skip || op.isDpsInput(&operand))
+      loadOperand(operand, starts);
+  for (Operation &inner : op.getBody()->without_terminator())
+    if (&inner != skip && failed(inlineOp(inner, starts)))
+      return failure();
+  // The yielded value may be a constant from outside.
+  for (Value yielded : op.getBody()->getTerminator()->getOperands())
+    if (yielded.getParentRegion() != &op.getRegion() &&
+        builder.mapConstant(yielded))
+      inliner.map(yielded, builder.getArg(yielded), Extent::Scalar);
+  return success();
+}
+
+int64_t BodyBuilder::countFlops(linalg::GenericOp op) {
+  return llvm::count_if(op.getBody()->without_terminator(), [](Operation &op) {
+    return isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp,
+               arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
+               arith::MinNumFOp, arith::NegFOp>(op) ||
+           isa<math::MathDialect>(op.getDialect());
+  });
+}

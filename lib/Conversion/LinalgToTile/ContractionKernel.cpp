@@ -1,0 +1,281 @@
+//===- ContractionKernel.cpp - Matrix products ----------------------------===//
+
+#include "Kernels.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mlir::attn;
+
+static Value skipFloatCasts(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<arith::ExtFOp, arith::TruncFOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+/// True if the operands of `op` are, but for casts and order, `a` and `b`.
+static bool combines(Operation *op, Value a, Value b) {
+  Value left = skipFloatCasts(op->getOperand(0));
+  Value right = skipFloatCasts(op->getOperand(1));
+  return (left == a && right == b) || (left == b && right == a);
+}
+
+bool attn::isContraction(linalg::GenericOp op) {
+  if (op.getNumReductionLoops() != 1 || op.getNumDpsInputs() != 2 ||
+      op.getNumDpsInits() != 1)
+    return false;
+  Block *body = op.getBody();
+  Value result = skipFloatCasts(body->getTerminator()->getOperand(0));
+  auto add = result.getDefiningOp<arith::AddFOp>();
+  if (!add)
+    return false;
+  for (Value term : add->getOperands()) {
+    auto product = skipFloatCasts(term).getDefiningOp<arith::MulFOp>();
+    if (product &&
+        combines(product, body->getArgument(0), body->getArgument(1)) &&
+        combines(add, body->getArgument(2), product))
+      return true;
+  }
+  return false;
+}
+
+namespace {
+/// Which loops of the op are rows, columns and the sum of the product.
+struct ProductLoops {
+  unsigned m, n, k;
+};
+
+/// A of [..., m, k] and B of [..., n, k] (transposed) or [..., k, n].
+struct ProductOperands {
+  OpOperand *a, *b;
+  bool transposeB;
+};
+} // namespace
+
+static FailureOr<ProductLoops> getProductLoops(linalg::GenericOp op) {
+  AffineMap out = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
+  if (out.getNumResults() < 2 || !out.isProjectedPermutation())
+    return emitUnsupported(op, "is a product whose result is indexed by ")
+           << AffineMapAttr::get(out) << "; the last two indices must be its rows and columns";
+  ProductLoops loops;
+  loops.m = out.getDimPosition(out.getNumResults() - 2);
+  loops.n = out.getDimPosition(out.getNumResults() - 1);
+  SmallVector<unsigned> reductions;
+  op.getReductionDims(reductions);
+  loops.k = reductions.front();
+  return loops;
+}
+
+/// True if the operand's last indices are (row, column) and the others depend
+/// on neither, nor on `other`.
+static bool isMatrixOf(linalg::GenericOp op, OpOperand *operand, unsigned row,
+                       unsigned column, unsigned other) {
+  AffineMap map = op.getMatchingIndexingMap(operand);
+  return getAccess(map, row, column) == tile::Extent::Elements &&
+         !map.isFunctionOfDim(other);
+}
+
+static FailureOr<ProductOperands> getProductOperands(linalg::GenericOp op,
+                                                     ProductLoops loops) {
+  OpOperand *first = op.getDpsInputOperand(0), *second = op.getDpsInputOperand(1);
+  for (auto [a, b] : {std::pair(first, second), std::pair(second, first)}) {
+    if (!isMatrixOf(op, a, loops.m, loops.k, loops.n))
+      continue;
+    if (isMatrixOf(op, b, loops.n, loops.k, loops.m))
+      return ProductOperands{a, b, /*transposeB=*/true};
+    if (isMatrixOf(op, b, loops.k, loops.n, loops.m))
+      return ProductOperands{a, b, /*transposeB=*/false};
+  }
+  return emitUnsupported(op, "is a product of operands indexed by ")
+         << AffineMapAttr::get(op.getMatchingIndexingMap(first)) << " and "
+         << AffineMapAttr::get(op.getMatchingIndexingMap(second))
+         << "; they must be A[..., m, k] and B[..., n, k] or B[..., k, n]";
+}
+
+/// The path that `attn.path` names, or the element type's own.
+static FailureOr<tile::MatmulPath> getPath(linalg::GenericOp op, Type a,
+                                           Type b) {
+  bool is16Bit = a.isF16() || a.isBF16();
+  if (a != b || !(is16Bit || a.isF32()))
+    return emitUnsupported(op, "multiplies ")
+           << a << " by " << b << "; both must be f16, bf16 or f32";
+  auto attr = op->getAttrOfType<StringAttr>("attn.path");
+  if (!attr)
+    return is16Bit ? tile::MatmulPath::MMA : tile::MatmulPath::TF32x3;
+  std::optional<tile::MatmulPath> path =
+      tile::symbolizeMatmulPath(attr.getValue());
+  if (!path || (*path == tile::MatmulPath::MMA) != is16Bit)
+    return emitUnsupported(op, "has attn.path ")
+           << attr << ", but products of " << a << " take "
+           << (is16Bit ? "mma" : "tf32x3 or fma");
+  return *path;
+}
+
+static StringRef getPathName(tile::MatmulPath path, const TargetInfo &target) {
+  if (!target.isGPU)
+    return "cpu";
+  switch (path) {
+  case tile::MatmulPath::MMA:
+    return "s16816";
+  case tile::MatmulPath::TF32x3:
+    return "s1688_tf32x3";
+  case tile::MatmulPath::FMA:
+    return "ffma";
+  }
+  llvm_unreachable("unknown path");
+}
+
+namespace {
+class ContractionBuilder {
+public:
+  ContractionBuilder(KernelBuilder &builder, linalg::GenericOp op,
+                     FillValue fill, ProductLoops loops,
+                     ProductOperands operands, tile::MatmulPath path)
+      : builder(builder), kernel(builder.kernel), op(op), fill(fill),
+        loops(loops), operands(operands), path(path) {}
+
+  LogicalResult build(SmallVector<GridLoop> gridLoops);
+
+private:
+  int64_t getStaticSize(const GridLoop &loop) {
+    return cast<MemRefType>(loop.memref.getType()).getDimSize(loop.dim);
+  }
+  /// A multiple of 16, the matrix units' rows and columns, at most `limit`.
+  int64_t getTileSize(const GridLoop &loop, int64_t limit) {
+    int64_t size = getStaticSize(loop);
+    if (ShapedType::isDynamic(size))
+      return limit;
+    return std::clamp<int64_t>(llvm::alignTo(size, 16), 16, limit);
+  }
+  std::string getName();
+  Value getInit();
+  Value buildLoop(const GridLoop &kLoop, Value init);
+  Value buildStep(Value k, Value acc);
+  Value load(OpOperand *operand, ArrayRef<int64_t> shape);
+  SmallVector<Value> getOutputIndices();
+
+  KernelBuilder &builder;
+  ImplicitLocOpBuilder &kernel;
+  linalg::GenericOp op;
+  FillValue fill;
+  ProductLoops loops;
+  ProductOperands operands;
+  tile::MatmulPath path;
+  int64_t m = 0, n = 0, k = 0;
+  /// Positions in the op's loops; that of k only while a step is built.
+  SmallVector<Value> starts;
+};
+} // namespace
+
+std::string ContractionBuilder::getName() {
+  std::string name;
+  llvm::raw_string_ostream(name)
+      << builder.getStep("matmul") << '_'
+      << getPathName(path, builder.getTarget()) << '_'
+      << getElementTypeOrSelf(operands.a->get());
+  return name;
+}
+
+SmallVector<Value> ContractionBuilder::getOutputIndices() {
+  AffineMap map = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
+  return llvm::map_to_vector(map.getResults(), [&](AffineExpr expr) {
+    return builder.getIndex(expr, starts);
+  });
+}
+
+Value ContractionBuilder::load(OpOperand *operand, ArrayRef<int64_t> shape) {
+  AffineMap map = op.getMatchingIndexingMap(operand);
+  SmallVector<Value> indices = llvm::map_to_vector(
+      map.getResults(),
+      [&](AffineExpr expr) { return builder.getIndex(expr, starts); });
+  return builder.load(operand->get(), shape, indices);
+}
+
+Value ContractionBuilder::getInit() {
+  Type f32 = kernel.getF32Type();
+  if (fill)
+    return builder.getSplat({m, n}, f32,
+                            cast<FloatAttr>(fill).getValueAsDouble());
+  Value out = builder.load(op.getOutputs()[0], {m, n}, getOutputIndices());
+  return builder.convertFloat(out, f32);
+}
+
+Value ContractionBuilder::buildStep(Value kStart, Value acc) {
+  starts[loops.k] = kStart;
+  Value a = load(operands.a, {m, k});
+  Value b = operands.transposeB ? load(operands.b, {n, k})
+                                : load(operands.b, {k, n});
+  return tile::MmaOp::create(kernel, acc.getType(), path, a, b, acc,
+                             operands.transposeB);
+}
+
+Value ContractionBuilder::buildLoop(const GridLoop &kLoop, Value init) {
+  int64_t size = getStaticSize(kLoop);
+  Value zero = builder.getI32(0);
+  if (!ShapedType::isDynamic(size) && size <= k)
+    return buildStep(zero, init);
+  builder.getKernel()->setAttr(
+      "num_stages", kernel.getI32IntegerAttr(builder.getSizes().numStages));
+  Value end = builder.getSize(kLoop.memref, kLoop.dim);
+  auto loop = scf::ForOp::create(kernel, zero, end, builder.getI32(k), init);
+  OpBuilder::InsertionGuard guard(kernel);
+  kernel.setInsertionPointToStart(loop.getBody());
+  Value acc = buildStep(loop.getInductionVar(), loop.getRegionIterArg(0));
+  scf::YieldOp::create(kernel, acc);
+  return loop.getResult(0);
+}
+
+LogicalResult ContractionBuilder::build(SmallVector<GridLoop> gridLoops) {
+  const TileSizes &sizes = builder.getSizes();
+  m = gridLoops[loops.m].tile = getTileSize(gridLoops[loops.m], sizes.matmulM);
+  n = gridLoops[loops.n].tile = getTileSize(gridLoops[loops.n], sizes.matmulN);
+  // A step of f32 would take twice the memory.
+  bool isF32 = getElementTypeOrSelf(operands.a->get()).isF32();
+  k = getTileSize(gridLoops[loops.k], sizes.matmulK / (isF32 ? 2 : 1));
+  if (failed(builder.begin(getName(), op->getOperands(), sizes.matmulWarps)))
+    return failure();
+
+  // Programs go over the output's loops, in the output's order.
+  AffineMap out = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
+  SmallVector<GridLoop> outputLoops;
+  for (unsigned result = 0; result < out.getNumResults(); ++result)
+    outputLoops.push_back(gridLoops[out.getDimPosition(result)]);
+  starts.resize(gridLoops.size());
+  for (auto [result, start] :
+       llvm::enumerate(builder.splitPrograms(outputLoops)))
+    starts[out.getDimPosition(result)] = start;
+
+  Value acc = buildLoop(gridLoops[loops.k], getInit());
+  Type type = getElementTypeOrSelf(op.getOutputs()[0]);
+  builder.store(builder.convertFloat(acc, type), op.getOutputs()[0],
+                getOutputIndices());
+  builder.finish(gridLoops, /*flops=*/2);
+  return success();
+}
+
+LogicalResult attn::buildContraction(KernelBuilder &builder,
+                                     linalg::GenericOp op, FillValue fill) {
+  FailureOr<ProductLoops> loops = getProductLoops(op);
+  if (failed(loops))
+    return failure();
+  FailureOr<ProductOperands> operands = getProductOperands(op, *loops);
+  if (failed(operands))
+    return failure();
+  FailureOr<tile::MatmulPath> path =
+      getPath(op, getElementTypeOrSelf(operands->a->get()),
+              getElementTypeOrSelf(operands->b->get()));
+  if (failed(path))
+    return failure();
+  Type out = getElementTypeOrSelf(op.getOutputs()[0]);
+  if (!out.isF16() && !out.isBF16() && !out.isF32())
+    return emitUnsupported(op, "yields ") << out
+                                          << "; it must be f16, bf16 or f32";
+  FailureOr<SmallVector<GridLoop>> gridLoops = getLoops(op);
+  if (failed(gridLoops))
+    return failure();
+  return ContractionBuilder(builder, op, fill, *loops, *operands, *path)
+      .build(*gridLoops);
+}

@@ -1,0 +1,33 @@
+// RUN: attn-opt --convert-attn-to-linalg --split-input-file --verify-diagnostics %s
+// RUN: not attn-opt --convert-attn-to-linalg=variant=fast %s 2>&1 | FileCheck %s --check-prefix=VARIANT
+
+// VARIANT: unknown variant 'fast'; known are naive, inplace and math
+
+func.func @head_dim(%q: tensor<1x2x8x40xf32>) -> tensor<1x2x8x40xf32> {
+  %e = tensor.empty() : tensor<1x2x8x40xf32>
+  // expected-error @below {{head dimension 40 is not supported yet}}
+  // expected-note @below {{supported:}}
+  %r = attn.attention ins(%q, %q, %q : tensor<1x2x8x40xf32>, tensor<1x2x8x40xf32>, tensor<1x2x8x40xf32>)
+                      outs(%e : tensor<1x2x8x40xf32>) -> tensor<1x2x8x40xf32>
+  return %r : tensor<1x2x8x40xf32>
+}
+
+// -----
+
+func.func @captures(%q: tensor<1x2x8x64xf32>, %c: tensor<2xf32>) -> tensor<1x2x8x64xf32> {
+  %e = tensor.empty() : tensor<1x2x8x64xf32>
+  // expected-error @below {{captures are not supported yet}}
+  // expected-note @below {{supported:}}
+  %r = attn.attention ins(%q, %q, %q, %c : tensor<1x2x8x64xf32>, tensor<1x2x8x64xf32>, tensor<1x2x8x64xf32>, tensor<2xf32>)
+                      outs(%e : tensor<1x2x8x64xf32>) -> tensor<1x2x8x64xf32>
+  return %r : tensor<1x2x8x64xf32>
+}
+
+// -----
+
+func.func @memrefs(%q: memref<1x2x8x64xf32>, %o: memref<1x2x8x64xf32>) {
+  // expected-error @below {{is on memrefs; unfused sequences are made from tensors, before attn-bufferize}}
+  attn.attention ins(%q, %q, %q : memref<1x2x8x64xf32>, memref<1x2x8x64xf32>, memref<1x2x8x64xf32>)
+                 outs(%o : memref<1x2x8x64xf32>)
+  return
+}
