@@ -40,11 +40,20 @@ ArrayRef<Variant> attn::getAllVariants() {
 /// Tensors to tile kernels and their launches.
 static void buildFrontEnd(OpPassManager &pm, Variant variant,
                           const TargetInfo &target) {
+  std::string targetName = target.name.str();
   pm.addNestedPass<func::FuncOp>(createAttnInsertChecks());
+  if (variant == Variant::Fused) {
+    pm.addNestedPass<func::FuncOp>(createAttnSelectSchedule({targetName}));
+    pm.addPass(createAttnBufferize());
+    pm.addPass(createConvertAttnToTile({targetName}));
+    return;
+  }
   pm.addNestedPass<func::FuncOp>(
-      createAttnSelectSchedule({target.name.str()}));
+      createConvertAttnToLinalg({stringifyVariant(variant).str()}));
+  if (variant == Variant::Inplace)
+    pm.addNestedPass<func::FuncOp>(createAttnInplaceMask());
   pm.addPass(createAttnBufferize());
-  pm.addPass(createConvertAttnToTile({target.name.str()}));
+  pm.addPass(createConvertLinalgToTile({targetName}));
 }
 
 /// Tile kernels, as tile-lower-math leaves them, to LLVM dialect.

@@ -159,9 +159,8 @@ Value SequenceBuilder::matmulPV(Value p, Value v, Value into, StringRef path) {
 // Rules
 //===----------------------------------------------------------------------===//
 
-OpFoldResult SequenceBuilder::getLength(Operation *lengthOp) {
-  Value source = isa<QLenOp>(lengthOp) ? op.getQ() : op.getK();
-  return tensor::getMixedSize(builder, builder.getLoc(), source, 2);
+Value SequenceBuilder::getLengthSource(Operation *lengthOp) {
+  return isa<QLenOp>(lengthOp) ? op.getQ() : op.getK();
 }
 
 SmallVector<StepOperand>
@@ -170,9 +169,10 @@ SequenceBuilder::getRuleOperands(Region &rule, AffineMap scalarMap) {
   for (Operation &inner : rule.front()) {
     if (!isa<QLenOp, KVLenOp>(inner))
       continue;
-    auto length = dyn_cast<Value>(getLength(&inner));
-    if (!length)
+    Value source = getLengthSource(&inner);
+    if (!cast<RankedTensorType>(source.getType()).isDynamicDim(2))
       continue;
+    Value length = tensor::DimOp::create(builder, source, 2);
     Value cast =
         arith::IndexCastOp::create(builder, builder.getI32Type(), length);
     operands.push_back({cast, scalarMap});
@@ -198,10 +198,11 @@ Value SequenceBuilder::inlineRule(ImplicitLocOpBuilder &body, Region &rule,
       body.clone(inner, mapping);
       continue;
     }
-    if (auto size = dyn_cast<Attribute>(getLength(&inner))) {
-      int32_t length = cast<IntegerAttr>(size).getInt();
+    int64_t size =
+        cast<RankedTensorType>(getLengthSource(&inner).getType()).getDimSize(2);
+    if (!ShapedType::isDynamic(size)) {
       mapping.map(inner.getResult(0),
-                  arith::ConstantIntOp::create(body, length, 32));
+                  arith::ConstantIntOp::create(body, size, 32));
       continue;
     }
     mapping.map(inner.getResult(0), lengths.front());

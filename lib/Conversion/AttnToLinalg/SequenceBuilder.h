@@ -96,7 +96,8 @@ private:
   Value matmul(StringRef step, StepOperand a, StepOperand b, StepOperand into,
                StringRef path);
   AffineMap getKVMap(ArrayRef<unsigned> loops);
-  OpFoldResult getLength(Operation *lengthOp);
+  /// The tensor whose dimension 2 is the length.
+  Value getLengthSource(Operation *lengthOp);
 
   AttentionOp op;
   StringRef variant;
