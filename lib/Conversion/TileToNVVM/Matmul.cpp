@@ -110,7 +110,7 @@ SmallVector<Value> KernelLowering::loadA16(RankedTensorType type, Value address,
   auto [offset, constant] =
       getSharedOffset(swizzle, laneRow, repeat * rowStep, laneChunk, 2 * kBlock);
   SmallVector<Value> words =
-      emit.ldmatrix(emit.add(address, offset), constant, 4, /*transpose=*/false);
+      emit.ldmatrix(emit.add(address, offset), constant, /*transpose=*/false);
   auto pair = VectorType::get(2, type.getElementType());
   for (Value &word : words)
     word = emit.bitcast(word, pair);
@@ -132,7 +132,7 @@ SmallVector<Value> KernelLowering::loadB16(MmaOp op, Value address,
   auto [offset, constant] = getSharedOffset(
       swizzle, laneRow, 16 * (transposeB ? nPair : kBlock),
       transposeB ? kHalf : nHalf, 2 * (transposeB ? kBlock : nPair));
-  return emit.ldmatrix(emit.add(address, offset), constant, 4,
+  return emit.ldmatrix(emit.add(address, offset), constant,
                        /*transpose=*/!transposeB);
 }
 

@@ -116,6 +116,37 @@ static Value inlineAsm(ThreadEmitter &emit, Type result, ValueRange operands,
   return result ? op.getResult(0) : Value();
 }
 
+/// The `count` 32-bit results of an assembly statement.
+static SmallVector<Value> unpackWords(ThreadEmitter &emit, Value result,
+                                      int64_t count) {
+  if (count == 1)
+    return {result};
+  SmallVector<Value> words;
+  for (int64_t i = 0; i < count; ++i)
+    words.push_back(emit.create<LLVM::ExtractValueOp>(result, i));
+  return words;
+}
+
+static Type getWordsType(ThreadEmitter &emit, int64_t count) {
+  SmallVector<Type> types(count, emit.getI32Type());
+  return count == 1 ? types[0]
+                    : Type(LLVM::LLVMStructType::getLiteral(emit.getContext(),
+                                                            types));
+}
+
+SmallVector<Value> ThreadEmitter::ldmatrix(Value address, int64_t offset,
+                                           bool transpose) {
+  // As text, not as nvvm.ldmatrix: LLVM hoists every pointer `address +
+  // constant` out of the loop into a register of its own, where the
+  // instruction has an immediate for it.
+  std::string text = "ldmatrix.sync.aligned.m8n8.x4";
+  text += transpose ? ".trans" : "";
+  text += ".shared.b16 {$0, $1, $2, $3}, [$4+" + std::to_string(offset) + "];";
+  Value loaded = inlineAsm(*this, getWordsType(*this, 4), address, text,
+                           "=r,=r,=r,=r,r");
+  return unpackWords(*this, loaded, 4);
+}
+
 SmallVector<Value> ThreadEmitter::loadGlobal(Value pointer, int64_t words,
                                        Value predicate) {
   // Predicated, not branched around, so that many loads are under way at once.
@@ -128,17 +159,9 @@ SmallVector<Value> ThreadEmitter::loadGlobal(Value pointer, int64_t words,
           getVectorSuffix(words).str() + ".b32 " + getWordList(0, words) +
           ", [$" + std::to_string(words) + "];";
   constraints += "l,b";
-  SmallVector<Type> types(words, getI32Type());
-  Type result = words == 1 ? getI32Type()
-                           : Type(LLVM::LLVMStructType::getLiteral(
-                                 getContext(), types));
-  Value loaded = inlineAsm(*this, result, {pointer, predicate}, text, constraints);
-  if (words == 1)
-    return {loaded};
-  SmallVector<Value> values;
-  for (int64_t i = 0; i < words; ++i)
-    values.push_back(create<LLVM::ExtractValueOp>(loaded, i));
-  return values;
+  Value loaded = inlineAsm(*this, getWordsType(*this, words),
+                           {pointer, predicate}, text, constraints);
+  return unpackWords(*this, loaded, words);
 }
 
 void ThreadEmitter::storeGlobal(Value pointer, ValueRange words, Value predicate) {
@@ -162,25 +185,6 @@ Value ThreadEmitter::loadGlobal16(Value pointer, Value predicate) {
 void ThreadEmitter::storeGlobal16(Value pointer, Value value, Value predicate) {
   inlineAsm(*this, Type(), {predicate, pointer, bitcast(value, getI16Type())},
             "@$0 st.global.b16 [$1], $2;", "b,l,h");
-}
-
-SmallVector<Value> ThreadEmitter::ldmatrix(Value address, int64_t offset,
-                                     int64_t count, bool transpose) {
-  SmallVector<Type> types(count, getI32Type());
-  Type result = count == 1 ? getI32Type()
-                           : Type(LLVM::LLVMStructType::getLiteral(
-                                 getContext(), types));
-  auto shape = NVVM::LdStMatrixShapeAttr::get(getContext(), 8, 8);
-  Value loaded = create<NVVM::LdMatrixOp>(
-      result, sharedPointer(address, offset), count,
-      transpose ? NVVM::MMALayout::col : NVVM::MMALayout::row, shape,
-      NVVM::LdStMatrixEltType::B16);
-  if (count == 1)
-    return {loaded};
-  SmallVector<Value> values;
-  for (int64_t i = 0; i < count; ++i)
-    values.push_back(create<LLVM::ExtractValueOp>(loaded, i));
-  return values;
 }
 
 void ThreadEmitter::mma(MutableArrayRef<Value> acc, ArrayRef<Value> a,

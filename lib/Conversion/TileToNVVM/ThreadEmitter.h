@@ -55,8 +55,9 @@ public:
   Value loadGlobal16(Value pointer, Value predicate);
   void storeGlobal16(Value pointer, Value value, Value predicate);
 
-  SmallVector<Value> ldmatrix(Value address, int64_t offset, int64_t count,
-                              bool transpose);
+  /// Four 8x8 blocks of 16-bit elements; lane 8 * i + r gives the address of
+  /// row r of block i, `address + offset`.
+  SmallVector<Value> ldmatrix(Value address, int64_t offset, bool transpose);
   /// acc += a * b, an m16n8k16 (16-bit) or m16n8k8 (TF32) product.
   void mma(MutableArrayRef<Value> acc, ArrayRef<Value> a, ArrayRef<Value> b,
            NVVM::MMATypes type);

@@ -1,0 +1,46 @@
+// RUN: attn-opt %s --convert-tile-to-nvvm -split-input-file -verify-diagnostics
+
+// expected-error @below {{needs 1048576 bytes of shared memory, but a program may use 166912; use smaller tiles or fewer num_stages}}
+tile.kernel @budget(%a: memref<?x64xf32>) attributes {num_warps = 4 : i32} {
+  // expected-note @below {{1048576 bytes for 16 of 'tensor<256x64xf32>'}}
+  %b = tile.alloc_buffer : !tile.buffer<16, tensor<256x64xf32>>
+  tile.return
+}
+
+// -----
+
+tile.kernel @no_layout(%a: memref<?x64xf32>) attributes {num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  // expected-error @below {{has no layout in registers; run tile-assign-layouts first}}
+  %t = tile.load %a[%c0, %c0] : memref<?x64xf32> -> tensor<32x64xf32>
+  tile.store %t, %a[%c0, %c0] : tensor<32x64xf32>, memref<?x64xf32>
+  tile.return
+}
+
+// -----
+
+// expected-error @below {{num_warps must be a power of two, not 3}}
+tile.kernel @warps() attributes {num_warps = 3 : i32} {
+  tile.return
+}
+
+// -----
+
+#mma = #tile.mma<warps = 4>
+tile.kernel @shape(%a: memref<?x64xf32>) attributes {num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  // expected-error @below {{rows must be a multiple of 64 and columns of 8}}
+  %t = tile.load %a[%c0, %c0] : memref<?x64xf32> -> tensor<32x64xf32, #mma>
+  tile.return
+}
+
+// -----
+
+#blocked = #tile.blocked<vector = 4, threads_per_row = 16, warps = 4>
+tile.kernel @math(%a: memref<?x64xf32>) attributes {num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %t = tile.load %a[%c0, %c0] : memref<?x64xf32> -> tensor<32x64xf32, #blocked>
+  // expected-error @below {{has no GPU instruction; tile-lower-math turns it into those that have, on f32}}
+  %u = math.tanh %t : tensor<32x64xf32, #blocked>
+  tile.return
+}

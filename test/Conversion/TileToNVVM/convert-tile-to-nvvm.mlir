@@ -1,0 +1,56 @@
+// RUN: attn-opt %s --convert-tile-to-nvvm | FileCheck %s
+
+// A pointer, the dynamic size, the dynamic stride; then scalars.
+
+// CHECK: llvm.mlir.global external @dynamic_smem() {addr_space = 3 : i32, alignment = 128 : i64}
+// CHECK-LABEL: llvm.func @copy(%arg0: !llvm.ptr<1>, %arg1: i32, %arg2: i64, %arg3: f32)
+// CHECK-SAME: attn.dynamic_smem_bytes = 0 : i64, attn.num_warps = 4 : i32, nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>
+// A vector where base and stride are aligned, elements elsewhere.
+// CHECK: scf.if
+// CHECK: ld.global.v4.b32
+// CHECK: } else {
+// CHECK: ld.global.b16
+// CHECK: scf.if
+// CHECK: st.global.v4.b32
+// CHECK: } else {
+// CHECK: st.global.b16
+#blocked = #tile.blocked<vector = 8, threads_per_row = 8, warps = 4>
+tile.kernel @copy(%a: memref<?x64xbf16, strided<[?, 1]>>, %c: f32) attributes {num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %t = tile.load %a[%c0, %c0] : memref<?x64xbf16, strided<[?, 1]>> -> tensor<16x64xbf16, #blocked>
+  tile.store %t, %a[%c0, %c0] : tensor<16x64xbf16, #blocked>, memref<?x64xbf16, strided<[?, 1]>>
+  tile.return
+}
+
+// K^T takes ldmatrix, V ldmatrix.trans; P goes from accumulator to operand in
+// place: nothing but conversions between the two products.
+
+// CHECK-LABEL: llvm.func @products
+// CHECK-SAME: attn.dynamic_smem_bytes = 8192 : i64
+// CHECK: nvvm.cp.async.shared.global
+// CHECK: nvvm.cp.async.wait.group 0
+// CHECK: nvvm.barrier0
+// CHECK: ldmatrix.sync.aligned.m8n8.x4.shared.b16
+// CHECK: nvvm.mma.sync {{.*}} multiplicandAPtxType = #nvvm.mma_type<bf16>
+// CHECK: llvm.nvvm.ff2bf16x2.rn
+// CHECK-NOT: nvvm.shfl
+// CHECK: ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16
+#mma = #tile.mma<warps = 1>
+#operand = #tile.operand<<warps = 1>>
+#shared = #tile.shared
+tile.kernel @products(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %o: memref<?x64xf32>) attributes {num_warps = 1 : i32} {
+  %c0 = arith.constant 0 : i32
+  %zero = arith.constant dense<0.0> : tensor<16x32xf32, #mma>
+  %acc = arith.constant dense<0.0> : tensor<16x64xf32, #mma>
+  %qt = tile.load %q[%c0, %c0] : memref<?x64xbf16> -> tensor<16x64xbf16, #operand>
+  %kt = tile.load %k[%c0, %c0] : memref<?x64xbf16> -> tensor<32x64xbf16, #shared>
+  %vt = tile.load %k[%c0, %c0] : memref<?x64xbf16> -> tensor<32x64xbf16, #shared>
+  %s = tile.mma mma %qt, %kt, %zero {transpose_b}
+    : tensor<16x64xbf16, #operand>, tensor<32x64xbf16, #shared>, tensor<16x32xf32, #mma>
+  %p = arith.truncf %s : tensor<16x32xf32, #mma> to tensor<16x32xbf16, #mma>
+  %a = tile.convert_layout %p : tensor<16x32xbf16, #mma> -> tensor<16x32xbf16, #operand>
+  %r = tile.mma mma %a, %vt, %acc
+    : tensor<16x32xbf16, #operand>, tensor<32x64xbf16, #shared>, tensor<16x64xf32, #mma>
+  tile.store %r, %o[%c0, %c0] : tensor<16x64xf32, #mma>, memref<?x64xf32>
+  tile.return
+}
