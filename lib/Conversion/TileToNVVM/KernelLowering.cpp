@@ -58,9 +58,23 @@ LogicalResult KernelLowering::checkLayouts() {
   if (!kernel.getBody().hasOneBlock())
     return kernel.emitOpError("must be one block; use scf for control flow");
   auto check = [](Operation *op, Type type) -> LogicalResult {
+    if (isa<MemRefType>(type))
+      return op->emitOpError("makes a memref inside a kernel; pass it as an "
+                             "argument");
+    if (auto buffer = dyn_cast<BufferType>(type))
+      type = buffer.getTile().cloneWithEncoding(
+          SharedLayoutAttr::get(type.getContext()));
     auto tile = dyn_cast<RankedTensorType>(type);
-    if (!tile || isInShared(type))
+    if (!tile)
       return success();
+    if (isInShared(type)) {
+      int64_t bits = tile.getShape().back() * tile.getElementTypeBitWidth();
+      if (tile.getRank() == 2 && bits % (8 * SharedSwizzle::kChunkBytes) == 0)
+        return success();
+      return op->emitOpError("puts ")
+             << tile << " in shared memory, where rows must be a multiple of "
+             << SharedSwizzle::kChunkBytes << " bytes";
+    }
     auto emitError = [&] { return op->emitOpError(); };
     return success(succeeded(RegisterLayout::get(tile, emitError)));
   };
@@ -238,7 +252,7 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
       .Case([&](tensor::SplatOp op) {
         return done([&] { lowerSplat(op, getScalar(op.getInput())); });
       })
-      .Case([&](memref::DimOp op) { return done([&] { lowerMemRefDim(op); }); })
+      .Case([&](memref::DimOp op) { return lowerMemRefDim(op); })
       .Case([&](arith::ConstantOp op) { return lowerConstant(op); })
       .Default([&](Operation *op) -> LogicalResult {
         bool hasTiles = llvm::any_of(op->getOperandTypes(), isTile) ||
@@ -536,13 +550,14 @@ LogicalResult KernelLowering::lowerExtF(arith::ExtFOp op) {
   return success();
 }
 
-void KernelLowering::lowerMemRefDim(memref::DimOp op) {
-  // The verifier of the kernel's users keeps dimensions constant; a dynamic
-  // one has no meaning in the ABI.
-  int64_t dim = op.getConstantIndex().value_or(0);
-  Value size = memrefs[op.getSource()].sizes[dim];
-  scalars.map(op.getResult(),
-              emit.createOrFold<arith::IndexCastOp>(emit.getIndexType(), size));
+LogicalResult KernelLowering::lowerMemRefDim(memref::DimOp op) {
+  std::optional<int64_t> dim = op.getConstantIndex();
+  ArrayRef<Value> sizes = memrefs[op.getSource()].sizes;
+  if (!dim || *dim < 0 || *dim >= static_cast<int64_t>(sizes.size()))
+    return op.emitOpError("needs a constant dimension of its memref");
+  scalars.map(op.getResult(), emit.createOrFold<arith::IndexCastOp>(
+                                  emit.getIndexType(), sizes[*dim]));
+  return success();
 }
 
 //===----------------------------------------------------------------------===//

@@ -52,7 +52,7 @@ private:
   LogicalResult lowerIf(scf::IfOp op);
   LogicalResult lowerElementwise(Operation *op);
   void lowerScalar(Operation *op);
-  void lowerMemRefDim(memref::DimOp op);
+  LogicalResult lowerMemRefDim(memref::DimOp op);
   LogicalResult lowerConstant(arith::ConstantOp op);
   LogicalResult lowerTruncF(arith::TruncFOp op);
   LogicalResult lowerExtF(arith::ExtFOp op);

@@ -44,3 +44,28 @@ tile.kernel @math(%a: memref<?x64xf32>) attributes {num_warps = 4 : i32} {
   %u = math.tanh %t : tensor<32x64xf32, #blocked>
   tile.return
 }
+
+// -----
+
+tile.kernel @memref(%a: memref<?x64xf32>) attributes {num_warps = 4 : i32} {
+  // expected-error @below {{makes a memref inside a kernel; pass it as an argument}}
+  %b = memref.alloc() : memref<64x64xf32>
+  tile.return
+}
+
+// -----
+
+tile.kernel @narrow(%a: memref<?x64xf32>) attributes {num_warps = 4 : i32} {
+  // expected-error @below {{where rows must be a multiple of 16 bytes}}
+  %b = tile.alloc_buffer : !tile.buffer<1, tensor<64x4xbf16>>
+  tile.return
+}
+
+// -----
+
+tile.kernel @dim(%a: memref<?x64xf32>, %i: i32) attributes {num_warps = 4 : i32} {
+  %x = arith.index_cast %i : i32 to index
+  // expected-error @below {{needs a constant dimension of its memref}}
+  %d = memref.dim %a, %x : memref<?x64xf32>
+  tile.return
+}
