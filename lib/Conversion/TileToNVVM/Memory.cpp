@@ -160,6 +160,11 @@ static SmallVector<Run> getRuns(const RegisterLayout &layout,
   return runs;
 }
 
+/// Whether a thread's neighbouring elements fill whole words.
+static bool hasVectors(const RegisterLayout &layout, int64_t elementBytes) {
+  return layout.getVector() > 1 && (layout.getVector() * elementBytes) % 4 == 0;
+}
+
 /// `access` with the thread's own part added to its position.
 template <typename AccessT>
 static AccessT addThreadPosition(ThreadEmitter &emit, AccessT access, Value thread,
@@ -196,6 +201,10 @@ Fragment KernelLowering::emitLoad(const Access &access, RankedTensorType type,
     TilePosition offset = layout.getOffsets()[run.first];
     Value predicate = getPredicate(access, layout, offset, type);
     Value pointer = getPointer(own, getMemoryOffset(type, offset));
+    if (run.count * access.elementBytes == 1) {
+      elements.push_back(emit.loadGlobal8(pointer, predicate));
+      continue;
+    }
     if (run.count * access.elementBytes == 2) {
       elements.push_back(
           emit.bitcast(emit.loadGlobal16(pointer, predicate), element));
@@ -205,6 +214,8 @@ Fragment KernelLowering::emitLoad(const Access &access, RankedTensorType type,
     for (Value word : emit.loadGlobal(pointer, words, predicate)) {
       if (access.elementBytes == 2)
         pairs.push_back(emit.bitcast(word, VectorType::get(2, element)));
+      else if (access.elementBytes == 1)
+        llvm::append_range(elements, emit.splitWord(word));
       else
         elements.push_back(emit.bitcast(word, element));
     }
@@ -230,8 +241,18 @@ void KernelLowering::emitStore(const Access &access, RankedTensorType type,
     if (isOwner)
       predicate = emit.andBits(predicate, isOwner);
     Value pointer = getPointer(own, getMemoryOffset(type, offset));
+    if (!vector && access.elementBytes == 1) {
+      emit.storeGlobal8(pointer, elements[run.first], predicate);
+      continue;
+    }
     if (!vector && access.elementBytes == 2) {
       emit.storeGlobal16(pointer, elements[run.first], predicate);
+      continue;
+    }
+    if (access.elementBytes == 1) {
+      emit.storeGlobal(pointer,
+                       emit.joinBytes(fragment.slice(run.first, run.count)),
+                       predicate);
       continue;
     }
     int64_t words = run.count * access.elementBytes / 4;
@@ -287,8 +308,8 @@ void KernelLowering::emitQuadStore(const Access &access, RankedTensorType type,
 LogicalResult KernelLowering::lowerLoad(LoadOp op) {
   RankedTensorType type = getTileType(op.getResult());
   int64_t bits = type.getElementTypeBitWidth();
-  if (bits != 16 && bits != 32)
-    return op.emitOpError("loads elements of 16 or 32 bits on the GPU, not ")
+  if (bits != 8 && bits != 16 && bits != 32)
+    return op.emitOpError("loads elements of 8, 16 or 32 bits on the GPU, not ")
            << type.getElementType();
   Access access = getAccess(op.getSource(), op.getIndices(), type.getRank());
   if (isInShared(type)) {
@@ -304,7 +325,7 @@ LogicalResult KernelLowering::lowerLoad(LoadOp op) {
     return success();
   }
   RegisterLayout layout = getLayout(type);
-  if (layout.getVector() == 1) {
+  if (!hasVectors(layout, access.elementBytes)) {
     fragments[op.getResult()] = emitLoad(access, type, /*vector=*/false);
     return success();
   }
@@ -332,15 +353,15 @@ LogicalResult KernelLowering::lowerLoad(LoadOp op) {
 LogicalResult KernelLowering::lowerStore(StoreOp op) {
   RankedTensorType type = getTileType(op.getValue());
   int64_t bits = type.getElementTypeBitWidth();
-  if (bits != 16 && bits != 32)
-    return op.emitOpError("stores elements of 16 or 32 bits on the GPU, not ")
+  if (bits != 8 && bits != 16 && bits != 32)
+    return op.emitOpError("stores elements of 8, 16 or 32 bits on the GPU, not ")
            << type.getElementType();
   if (isInShared(type))
     return op.emitOpError("can't store a tile that lies in shared memory");
   Access access = getAccess(op.getDest(), op.getIndices(), type.getRank());
   Fragment fragment = getFragment(op.getValue());
   RegisterLayout layout = getLayout(type);
-  if (layout.getVector() == 1) {
+  if (!hasVectors(layout, access.elementBytes)) {
     emitStore(access, type, fragment, /*vector=*/false);
     return success();
   }

@@ -134,6 +134,39 @@ static Type getWordsType(ThreadEmitter &emit, int64_t count) {
                                                             types));
 }
 
+// PTX has no 8-bit registers: a byte travels in a 16-bit one.
+Value ThreadEmitter::loadGlobal8(Value pointer, Value predicate) {
+  Value wide =
+      inlineAsm(*this, getI16Type(), {pointer, predicate},
+                "mov.b16 $0, 0;\n\t@$2 ld.global.u8 $0, [$1];", "=h,l,b");
+  return create<arith::TruncIOp>(getI8Type(), wide);
+}
+
+void ThreadEmitter::storeGlobal8(Value pointer, Value value, Value predicate) {
+  Value wide = create<arith::ExtUIOp>(getI16Type(), value);
+  inlineAsm(*this, Type(), {predicate, pointer, wide},
+            "@$0 st.global.u8 [$1], $2;", "b,l,h");
+}
+
+SmallVector<Value> ThreadEmitter::splitWord(Value word) {
+  Value bytes = bitcast(word, VectorType::get(4, getI8Type()));
+  SmallVector<Value> result;
+  for (int64_t i = 0; i < 4; ++i)
+    result.push_back(create<LLVM::ExtractElementOp>(bytes, i32(i)));
+  return result;
+}
+
+SmallVector<Value> ThreadEmitter::joinBytes(ValueRange bytes) {
+  SmallVector<Value> words;
+  for (size_t first = 0; first < bytes.size(); first += 4) {
+    Value word = create<LLVM::PoisonOp>(VectorType::get(4, getI8Type()));
+    for (int64_t i = 0; i < 4; ++i)
+      word = create<LLVM::InsertElementOp>(word, bytes[first + i], i32(i));
+    words.push_back(bitcast(word, getI32Type()));
+  }
+  return words;
+}
+
 SmallVector<Value> ThreadEmitter::ldmatrix(Value address, int64_t offset,
                                            bool transpose) {
   // As text, not as nvvm.ldmatrix: LLVM hoists every pointer `address +

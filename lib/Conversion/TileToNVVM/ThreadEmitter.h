@@ -54,9 +54,16 @@ public:
   /// The same for one 16-bit value.
   Value loadGlobal16(Value pointer, Value predicate);
   void storeGlobal16(Value pointer, Value value, Value predicate);
+  /// The same for one 8-bit value.
+  Value loadGlobal8(Value pointer, Value predicate);
+  void storeGlobal8(Value pointer, Value value, Value predicate);
 
   /// Four 8x8 blocks of 16-bit elements; lane 8 * i + r gives the address of
   /// row r of block i, `address + offset`.
+  /// The four bytes of a word, and the words of some bytes.
+  SmallVector<Value> splitWord(Value word);
+  SmallVector<Value> joinBytes(ValueRange bytes);
+
   SmallVector<Value> ldmatrix(Value address, int64_t offset, bool transpose);
   /// acc += a * b, an m16n8k16 (16-bit) or m16n8k8 (TF32) product.
   void mma(MutableArrayRef<Value> acc, ArrayRef<Value> a, ArrayRef<Value> b,

@@ -54,3 +54,23 @@ tile.kernel @products(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %o: memref<?
   tile.store %r, %o[%c0, %c0] : tensor<16x64xf32, #mma>, memref<?x64xf32>
   tile.return
 }
+
+// Bytes go four at a time, or one by one.
+
+// CHECK-LABEL: llvm.func @bytes
+// CHECK: ld.global.b32
+// CHECK: llvm.bitcast %{{.*}} : i32 to vector<4xi8>
+// CHECK: ld.global.u8
+// CHECK: arith.xori %{{.*}} : i8
+// CHECK: llvm.bitcast %{{.*}} : vector<4xi8> to i32
+// CHECK: st.global.b32
+// CHECK: st.global.u8
+#bytes = #tile.blocked<vector = 4, threads_per_row = 16, warps = 4>
+tile.kernel @bytes(%a: memref<?x64xi8, strided<[?, 1]>>) attributes {num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %one = arith.constant dense<1> : tensor<16x64xi8, #bytes>
+  %t = tile.load %a[%c0, %c0] : memref<?x64xi8, strided<[?, 1]>> -> tensor<16x64xi8, #bytes>
+  %n = arith.xori %t, %one : tensor<16x64xi8, #bytes>
+  tile.store %n, %a[%c0, %c0] : tensor<16x64xi8, #bytes>, memref<?x64xi8, strided<[?, 1]>>
+  tile.return
+}
