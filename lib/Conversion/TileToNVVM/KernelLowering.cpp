@@ -157,6 +157,7 @@ void KernelLowering::createFunction() {
                     emit.getI64IntegerAttr(sharedBytes));
   function->setAttr("attn.num_warps", kernel.getNumWarpsAttr());
   emit.setInsertionPointToStart(function.addEntryBlock(emit));
+  emit.setFunction(function);
 
   thread = emit.create<NVVM::ThreadIdXOp>(emit.getI32Type(),
                                           LLVM::ConstantRangeAttr());

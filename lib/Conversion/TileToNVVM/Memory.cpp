@@ -101,33 +101,25 @@ Value KernelLowering::isVectorAligned(const Access &access, int64_t elements) {
 // Registers
 //===----------------------------------------------------------------------===//
 
-/// Whether the element at base + offset exists.
+/// Whether the element `offset` away from the tile's position exists; the
+/// thread's part is already in `access`.
 Value KernelLowering::getPredicate(const Access &access,
                                    const RegisterLayout &layout,
                                    TilePosition offset, RankedTensorType type) {
   bool isRowValue = isa<RowLayoutAttr>(type.getEncoding());
-  Value row = emit.evaluate(layout.getRowTerms(), thread);
-  Value col = emit.evaluate(
-      isRowValue ? layout.getRowTerms() : layout.getColTerms(), thread);
-  int64_t colOffset = isRowValue ? offset.row : offset.col;
-  Value inside = emit.less(
-      emit.add(emit.add(access.col, col), emit.i32(colOffset)),
-      access.colLimit);
-  if (isRowValue && layout.mayExceedRows())
+  int64_t col = isRowValue ? offset.row : offset.col;
+  Value inside =
+      emit.less(emit.add(access.col, emit.i32(col)), access.colLimit);
+  if (access.row)
     inside = emit.andBits(
-        inside, emit.less(emit.add(col, emit.i32(colOffset)),
-                          emit.i32(type.getDimSize(0))));
-  if (type.getRank() == 1)
+        inside, emit.less(emit.add(access.row, emit.i32(offset.row)),
+                          access.rowLimit));
+  bool hasRows = type.getRank() == 2 || isRowValue;
+  if (!hasRows || !layout.mayExceedRows())
     return inside;
-  Value localRow = emit.add(row, emit.i32(offset.row));
-  inside = emit.andBits(
-      inside, emit.less(emit.add(emit.add(access.row, row),
-                                 emit.i32(offset.row)),
-                        access.rowLimit));
-  if (layout.mayExceedRows())
-    inside = emit.andBits(
-        inside, emit.less(localRow, emit.i32(type.getDimSize(0))));
-  return inside;
+  Value row = emit.evaluate(layout.getRowTerms(), thread);
+  return emit.andBits(inside, emit.less(emit.add(row, emit.i32(offset.row)),
+                                        emit.i32(type.getDimSize(0))));
 }
 
 /// The address of the element `offset` away from the tile's position, of which
@@ -199,7 +191,7 @@ Fragment KernelLowering::emitLoad(const Access &access, RankedTensorType type,
   Fragment pairs;
   for (Run run : getRuns(layout, access.elementBytes, vector)) {
     TilePosition offset = layout.getOffsets()[run.first];
-    Value predicate = getPredicate(access, layout, offset, type);
+    Value predicate = getPredicate(own, layout, offset, type);
     Value pointer = getPointer(own, getMemoryOffset(type, offset));
     if (run.count * access.elementBytes == 1) {
       elements.push_back(emit.loadGlobal8(pointer, predicate));
@@ -237,7 +229,7 @@ void KernelLowering::emitStore(const Access &access, RankedTensorType type,
     elements = unpack(type, fragment);
   for (Run run : getRuns(layout, access.elementBytes, vector)) {
     TilePosition offset = layout.getOffsets()[run.first];
-    Value predicate = getPredicate(access, layout, offset, type);
+    Value predicate = getPredicate(own, layout, offset, type);
     if (isOwner)
       predicate = emit.andBits(predicate, isOwner);
     Value pointer = getPointer(own, getMemoryOffset(type, offset));

@@ -8,17 +8,25 @@ using namespace mlir::tile;
 static constexpr unsigned kGlobalSpace = 1;
 static constexpr unsigned kSharedSpace = 3;
 
-Value ThreadEmitter::i1(bool value) {
-  return create<arith::ConstantOp>(getBoolAttr(value));
+Value ThreadEmitter::constant(TypedAttr value) {
+  Value &known = constants[value];
+  if (!known) {
+    InsertionGuard guard(*this);
+    setInsertionPointToStart(&function.getBody().front());
+    known = create<arith::ConstantOp>(value);
+  }
+  return known;
 }
+
+Value ThreadEmitter::i1(bool value) { return constant(getBoolAttr(value)); }
 Value ThreadEmitter::i32(int64_t value) {
-  return create<arith::ConstantOp>(getI32IntegerAttr(value));
+  return constant(getI32IntegerAttr(value));
 }
 Value ThreadEmitter::i64(int64_t value) {
-  return create<arith::ConstantOp>(getI64IntegerAttr(value));
+  return constant(getI64IntegerAttr(value));
 }
 Value ThreadEmitter::f32(float value) {
-  return create<arith::ConstantOp>(getF32FloatAttr(value));
+  return constant(getF32FloatAttr(value));
 }
 
 Value ThreadEmitter::add(Value a, Value b) { return createOrFold<arith::AddIOp>(a, b); }

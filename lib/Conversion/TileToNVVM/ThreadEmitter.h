@@ -8,6 +8,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/ADT/DenseMap.h"
 
 namespace mlir::tile {
 
@@ -17,6 +18,9 @@ class ThreadEmitter : public ImplicitLocOpBuilder {
 public:
   using ImplicitLocOpBuilder::ImplicitLocOpBuilder;
 
+  /// Constants are made once, at the head of `function`: a kernel unrolled to
+  /// scalars would otherwise consist mostly of them.
+  void setFunction(LLVM::LLVMFuncOp newFunction) { function = newFunction; }
   Value i1(bool value);
   Value i32(int64_t value);
   Value i64(int64_t value);
@@ -71,6 +75,12 @@ public:
 
   /// `thread` through the terms of a layout.
   Value evaluate(ArrayRef<ThreadTerm> terms, Value thread);
+
+private:
+  Value constant(TypedAttr value);
+
+  LLVM::LLVMFuncOp function;
+  DenseMap<Attribute, Value> constants;
 
 };
 
