@@ -16,4 +16,4 @@ llvm_config.with_system_environment(["HOME", "TMP", "TEMP", "CUDA_HOME", "CUDA_P
 llvm_config.use_default_substitutions()
 tool_dirs = [os.path.join(config.attnc_obj_root, "bin"), config.llvm_tools_dir]
 llvm_config.with_environment("PATH", tool_dirs, append_path=True)
-llvm_config.add_tool_substitutions(["attn-compile", "attn-opt", "attn-run"], tool_dirs)
+llvm_config.add_tool_substitutions(["attn-compile", "attn-fuzz", "attn-opt", "attn-run"], tool_dirs)

@@ -8,12 +8,13 @@
 
 using namespace mlir;
 
-ParseResult attn::parseModRegion(OpAsmParser &parser, Region &region) {
+ParseResult attn::parseModRegion(OpAsmParser &parser, Region &region,
+                                 bool isIsolated) {
   SmallVector<OpAsmParser::Argument> args;
   if (parser.parseArgumentList(args, OpAsmParser::Delimiter::Paren,
                                /*allowType=*/true))
     return failure();
-  return parser.parseRegion(region, args);
+  return parser.parseRegion(region, args, /*enableNameShadowing=*/isIsolated);
 }
 
 void attn::printModRegion(OpAsmPrinter &printer, Operation *op,

@@ -12,8 +12,10 @@
 
 namespace mlir::attn {
 
-/// Parses `(%arg: type, ...) { ... }` into `region`.
-ParseResult parseModRegion(OpAsmParser &parser, Region &region);
+/// Parses `(%arg: type, ...) { ... }` into `region`. The names of an isolated
+/// region are its own.
+ParseResult parseModRegion(OpAsmParser &parser, Region &region,
+                           bool isIsolated = false);
 
 /// Prints what parseModRegion parses.
 void printModRegion(OpAsmPrinter &printer, Operation *op, Region &region);

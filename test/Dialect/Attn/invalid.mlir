@@ -305,12 +305,31 @@ func.func @unknown_op(%q: !q) -> !q {
 
 !q = tensor<2x4x8x64xf32>
 func.func @value_from_above(%q: !q, %x: f32) -> !q {
-  // expected-note@+1 {{required by region isolation constraints}}
   %r = attn.attention ins(%q, %q, %q : !q, !q, !q) outs(%q : !q)
     score_mod (%s: f32, %b: i32, %h: i32, %i: i32, %j: i32) {
-      // expected-error@+1 {{'arith.addf' op using value defined outside the region}}
+      // expected-error@+1 {{use of undeclared SSA value name}}
       %y = arith.addf %s, %x : f32
       attn.yield %y : f32
+    } -> !q
+  return %r : !q
+}
+
+// -----
+
+// A value of one region used in the other, where the op doesn't parse.
+
+!q = tensor<2x4x8x64xf32>
+func.func @value_of_other_region(%q: !q) -> !q {
+  %r = attn.attention ins(%q, %q, %q : !q, !q, !q) outs(%q : !q)
+    score_mod (%s: f32, %b: i32, %h: i32, %i: i32, %j: i32) {
+      // expected-error@+1 {{use of undeclared SSA value name}}
+      %y = arith.addf %s, %x : f32
+      attn.yield %y : f32
+    }
+    mask_mod (%b: i32, %h: i32, %i: i32, %j: i32) {
+      %x = arith.sitofp %i : i32 to f32
+      %c = arith.cmpi sle, %i, %j : i32
+      attn.yield %c : i1
     } -> !q
   return %r : !q
 }

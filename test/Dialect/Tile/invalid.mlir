@@ -356,6 +356,25 @@ func.func @kv_loop_results(%i: i32, %x: f32) {
 
 // -----
 
+func.func @kv_loop_value_of_other_region(%i: i32) {
+  tile.kv_loop ranges(%i, %i, %i, %i) step 64
+    qk (%kv: i32) {
+      // expected-error@+1 {{uses a value of another region}}
+      %y = arith.addi %x, %kv : i32
+      tile.yield
+    } score (%kv: i32) {
+      %x = arith.addi %kv, %kv : i32
+      tile.yield
+    } softmax (%kv: i32) {
+      tile.yield
+    } pv (%kv: i32) {
+      tile.yield
+    }
+  return
+}
+
+// -----
+
 func.func @kv_loop_terminator(%i: i32) {
   // expected-error@+1 {{region qk must end in tile.yield}}
   tile.kv_loop ranges(%i, %i, %i, %i) step 64

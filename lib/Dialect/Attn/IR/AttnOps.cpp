@@ -10,6 +10,15 @@
 using namespace mlir;
 using namespace mlir::attn;
 
+static ParseResult parseIsolatedModRegion(OpAsmParser &parser, Region &region) {
+  return parseModRegion(parser, region, /*isIsolated=*/true);
+}
+
+static void printIsolatedModRegion(OpAsmPrinter &printer, Operation *op,
+                                   Region &region) {
+  printModRegion(printer, op, region);
+}
+
 #define GET_OP_CLASSES
 #include "attn/Dialect/Attn/IR/AttnOps.cpp.inc"
 
@@ -51,10 +60,9 @@ bool AttentionOp::hasBufferSemantics() {
 
 /// On memrefs a destination-style op reads its inputs and writes its inits.
 template <typename OpTy>
-static void
-addBufferEffects(OpTy op,
-                 SmallVectorImpl<SideEffects::EffectInstance<
-                     MemoryEffects::Effect>> &effects) {
+static void addBufferEffects(
+    OpTy op, SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+                 &effects) {
   for (OpOperand &operand : op->getOpOperands()) {
     if (!isa<MemRefType>(operand.get().getType()))
       continue;
@@ -330,8 +338,8 @@ LogicalResult SoftmaxOp::verify() {
     return success();
   auto lse = cast<ShapedType>(getLse().getType());
   if (!lse.getElementType().isF32() ||
-      failed(verifyCompatibleShape(lse.getShape(),
-                                   scores.getShape().drop_back())))
+      failed(
+          verifyCompatibleShape(lse.getShape(), scores.getShape().drop_back())))
     return emitOpError("lse must be f32 with the scores' shape without the "
                        "last dimension, not ")
            << lse;

@@ -10,6 +10,63 @@ using namespace mlir::tile;
 using attn::parseModRegion;
 using attn::printModRegion;
 
+/// The outermost region around `value`; while its op is being parsed, that is
+/// the op's region.
+static Region *getRootRegion(Value value) {
+  Region *region = value.getParentRegion();
+  while (region && region->getParentOp())
+    region = region->getParentRegion();
+  return region;
+}
+
+/// If one of several regions of an op uses a value of another, which no valid
+/// IR does, a parse that fails destroys the value before its use.
+static LogicalResult verifyNoUsesAcross(ArrayRef<Region *> regions) {
+  for (Region *region : regions) {
+    WalkResult result = region->walk([&](Operation *op) -> WalkResult {
+      for (Value operand : op->getOperands()) {
+        Region *root = getRootRegion(operand);
+        if (root != region && llvm::is_contained(regions, root))
+          return op->emitError("uses a value of another region");
+      }
+      return WalkResult::advance();
+    });
+    if (result.wasInterrupted())
+      return failure();
+  }
+  return success();
+}
+
+static ParseResult parseKVLoopRegions(OpAsmParser &parser, Region &qk,
+                                      Region &score, Region &softmax,
+                                      Region &pv) {
+  Region *regions[] = {&qk, &score, &softmax, &pv};
+  static constexpr StringLiteral kNames[] = {"qk", "score", "softmax", "pv"};
+  auto parse = [&]() -> ParseResult {
+    for (auto [region, name] : llvm::zip(regions, kNames))
+      if (parser.parseKeyword(name) || parseModRegion(parser, *region))
+        return failure();
+    return verifyNoUsesAcross(regions);
+  };
+  if (succeeded(parse()))
+    return success();
+  for (Region *region : regions)
+    region->dropAllReferences();
+  return failure();
+}
+
+static void printKVLoopRegions(OpAsmPrinter &printer, Operation *op, Region &qk,
+                               Region &score, Region &softmax, Region &pv) {
+  printer << "qk ";
+  printModRegion(printer, op, qk);
+  printer << " score ";
+  printModRegion(printer, op, score);
+  printer << " softmax ";
+  printModRegion(printer, op, softmax);
+  printer << " pv ";
+  printModRegion(printer, op, pv);
+}
+
 static ParseResult parseSameTypes(OpAsmParser &, ArrayRef<Type> types,
                                   SmallVectorImpl<Type> &same) {
   same.assign(types.begin(), types.end());

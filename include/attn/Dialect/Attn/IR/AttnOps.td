@@ -112,8 +112,8 @@ def AttentionOp : Attn_Op<"attention", [
     (`v_scale` `(` $v_scale^ `:` type($v_scale) `)`)?
     `outs` `(` $o (`,` $lse^)? `:` type($o) (`,` type($lse)^)? `)`
     attr-dict
-    (`score_mod` custom<ModRegion>($score_mod)^)?
-    (`mask_mod` custom<ModRegion>($mask_mod)^)?
+    (`score_mod` custom<IsolatedModRegion>($score_mod)^)?
+    (`mask_mod` custom<IsolatedModRegion>($mask_mod)^)?
     (`->` type($results)^)?
   }];
 

@@ -445,10 +445,7 @@ def KVLoopOp : Tile_Op<"kv_loop", [RecursiveMemoryEffects]> {
     `ranges` `(` $begin `,` $full_begin `,` $full_end `,` $end `)`
     `step` $step (`iter_args` `(` $inits^ `)` `:` type($inits))?
     attr-dict
-    `qk` custom<ModRegion>($qk)
-    `score` custom<ModRegion>($score)
-    `softmax` custom<ModRegion>($softmax)
-    `pv` custom<ModRegion>($pv)
+    custom<KVLoopRegions>($qk, $score, $softmax, $pv)
     custom<SameTypes>(ref(type($inits)), type($results))
   }];
   let hasVerifier = 1;
