@@ -1,0 +1,131 @@
+"""The cases that the CPU and the GPU run: the matrix, and reported bugs."""
+
+import dataclasses
+import itertools
+from typing import Callable, Optional, Tuple
+
+import numpy as np
+
+import rules
+
+VARIANTS = ("naive", "inplace", "math", "fused")
+DTYPES = ("f16", "bf16", "f32")
+DIMS = (32, 64, 96, 128)
+
+
+@dataclasses.dataclass
+class Case:
+    name: str
+    dtype: str
+    dim: int
+    shape: Tuple[int, int, int, int, int]  # batch, heads, K/V heads, queries, keys
+    score: Optional[str] = None
+    mask: Optional[str] = None
+    scale: Optional[float] = None
+    lse: bool = False
+    variants: Tuple[str, ...] = VARIANTS
+    # Changes the random q, k, v in place.
+    edit: Optional[Callable] = None
+
+    def source(self):
+        _, heads, kv_heads, _, _ = self.shape
+        return rules.source(
+            self.dtype, heads, kv_heads, self.dim, self.score, self.mask, self.scale, self.lse
+        )
+
+
+# Ragged, one, either longer, exact tiles; with and without grouped heads.
+SHAPES = (
+    (1, 2, 2, 64, 64),
+    (2, 4, 2, 129, 129),
+    (1, 2, 1, 1, 77),
+    (2, 2, 2, 33, 200),
+    (1, 6, 2, 200, 33),
+    (1, 1, 1, 255, 257),
+    (3, 2, 2, 1, 1),
+)
+RULES = (
+    (None, None),
+    (None, "causal"),
+    (None, "window"),
+    ("softcap", None),
+    ("alibi", "causal"),
+    (None, "prefix"),
+    (None, "scattered"),
+    ("relative", "causal_top_left"),
+)
+
+
+def matrix():
+    """Every variant x dtype x D, with shapes and rules taken in turn so that
+    each pair of (D, rule), (D, shape) and (rule, shape) occurs."""
+    turn = itertools.count()
+    for dtype, dim in itertools.product(DTYPES, DIMS):
+        for _ in range(5):
+            n = next(turn)
+            score, mask = RULES[n % len(RULES)]
+            shape = SHAPES[n % len(SHAPES)]
+            name = f"{dtype}-d{dim}-{score or 'plain'}-{mask or 'all'}-" + "x".join(map(str, shape))
+            yield Case(name, dtype, dim, shape, score, mask, lse=n % 2 == 0)
+
+
+def _ones(q, k, v):
+    for x in (q, k, v):
+        x[...] = 1
+
+
+def _huge(q, k, v):
+    for x in (q, k, v):
+        x[...] = 133120
+
+
+def _nan_key_1(q, k, v):
+    k[:, :, 1] = np.nan
+
+
+def _inf_key_1(q, k, v):
+    k[:, :, 1] = np.inf
+
+
+def reported():
+    """Inputs that broke other attention kernels, named by what they test."""
+
+    def case(name, dtype, dim, shape, **fields):
+        return Case("reported-" + name, dtype, dim, shape, **fields)
+
+    yield case("last-row-hidden", "f32", 32, (1, 2, 2, 6, 10), mask="last_row_hidden", lse=True)
+    yield case("bool-mask-hides-rows", "f32", 32, (1, 1, 1, 8, 8), mask="top_left_4x4", lse=True)
+    yield case("lowest-finite-bias-is-visible", "f32", 32, (1, 1, 1, 3, 70), score="lowest_row_0")
+    for dtype in DTYPES:
+        yield case(f"first-tile-hidden-{dtype}", dtype, 32, (1, 1, 1, 600, 600), mask="last_10", edit=_ones)
+        yield case(f"every-row-empty-{dtype}", dtype, 64, (1, 2, 2, 70, 70), mask="all_hidden", lse=True)
+    yield case("empty-causal-rows-lse", "bf16", 64, (1, 2, 2, 150, 70), mask="causal", lse=True)
+    yield case("extreme-values", "bf16", 64, (1, 1, 1, 1, 1), edit=_huge, variants=("math", "fused"))
+    yield case("extreme-values-many", "bf16", 64, (1, 1, 1, 3, 130), edit=_huge, variants=("math", "fused"))
+    yield case("very-negative-logits", "bf16", 64, (1, 1, 1, 704, 704), score="minus_120", mask="causal", lse=True)
+    yield case("negative-scores-odd-gqa", "f32", 128, (1, 9, 1, 377, 377), score="minus_490", lse=True)
+    yield case("nan-in-hidden-key", "f32", 32, (1, 2, 2, 5, 4), mask="key_1_hidden", edit=_nan_key_1)
+    yield case("inf-in-hidden-key", "bf16", 64, (1, 2, 2, 70, 70), mask="key_1_hidden", edit=_inf_key_1)
+    for nq, nk in ((2, 5), (5, 2), (3, 128), (256, 128)):
+        yield case(f"causal-bottom-right-{nq}x{nk}", "bf16", 128, (1, 1, 1, nq, nk), mask="causal", lse=True)
+    yield case("no-keys", "f32", 32, (1, 2, 2, 5, 0), lse=True)
+    yield case("no-queries", "f32", 32, (1, 2, 2, 0, 5))
+    yield case("no-batch", "f32", 32, (0, 2, 2, 5, 5))
+    yield case("ragged-tail-score-mod", "bf16", 64, (1, 1, 1, 1025, 1025), score="relative", mask="causal")
+    for n in (1, 15, 17, 31, 63, 65, 127, 128, 192, 300):
+        yield case(f"ragged-tail-{n}", "bf16", 32, (1, 8, 8, n, n), lse=True)
+    for n in (16, 40):
+        yield case(f"mask-padding-{n}", "f32", 32, (1, 1, 1, n, n), mask="scattered")
+    yield case("gqa-6-one-query", "bf16", 32, (1, 12, 2, 1, 4096), lse=True)
+    for ratio in (2, 3, 5, 7):
+        yield case(f"gqa-{ratio}-short-q", "f16", 64, (1, 2 * ratio, 2, 100, 300), mask="causal")
+    yield case("window-longer-q", "f32", 64, (1, 1, 1, 129, 70), mask="window_32_64", lse=True)
+    yield case("window-past-the-end", "f32", 64, (1, 1, 1, 70, 90), mask="window_past_the_end")
+    yield case("alibi-12-heads", "bf16", 64, (1, 12, 12, 70, 70), score="alibi", mask="causal")
+    yield case("alibi-symmetric-12-heads", "bf16", 64, (1, 12, 12, 70, 70), score="alibi_symmetric")
+    yield case("negative-scale", "f32", 64, (1, 2, 2, 70, 90), scale=-0.3, lse=True)
+    yield case("zero-scale", "f32", 64, (1, 2, 2, 70, 90), scale=0.0, mask="causal", lse=True)
+
+
+def all_cases():
+    return [*matrix(), *reported()]

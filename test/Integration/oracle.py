@@ -1,0 +1,56 @@
+"""Attention in float64, straight from its definition, and bf16 for numpy.
+
+Shares nothing with the compiler: the score and mask rules are Python functions
+of index arrays (see rules.py).
+"""
+
+import numpy as np
+
+
+def attention(q, k, v, scale=None, score=None, mask=None):
+    """(o, lse) of [B, H, N, D] arrays; query heads share the fewer K/V heads."""
+    q, k, v = (x.astype(np.float64) for x in (q, k, v))
+    batch, heads, nq, dim = q.shape
+    nk = k.shape[2]
+    repeat = heads // k.shape[1]
+    k, v = np.repeat(k, repeat, axis=1), np.repeat(v, repeat, axis=1)
+    b, h, i, j = np.ogrid[:batch, :heads, :nq, :nk]
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        s = q @ k.swapaxes(-1, -2) * (dim**-0.5 if scale is None else scale)
+        if score:
+            s = score(s, b, h, i, j, nq, nk)
+        visible = np.broadcast_to(True if mask is None else mask(b, h, i, j, nq, nk), s.shape)
+        s = np.where(visible, s, -np.inf)
+        top = s.max(axis=-1, initial=-np.inf, keepdims=True)
+        top = np.where(np.isinf(top), 0.0, top)
+        p = np.exp(s - top)
+        total = p.sum(axis=-1, keepdims=True)
+        o = np.divide(p @ v, total, out=np.zeros(q.shape), where=total > 0)
+        lse = np.log(total) + top
+    return o, lse[..., 0]
+
+
+def to_bf16(x):
+    """Rounds to the nearest bf16, ties to even; the bits as uint16."""
+    bits = np.ascontiguousarray(x, dtype=np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+
+
+def from_bf16(bits):
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def save(path, x, dtype):
+    """Writes `x` as .npy and returns the values that the file holds."""
+    if dtype == "bf16":
+        bits = to_bf16(x)
+        np.save(path, bits.view("V2"))
+        return from_bf16(bits)
+    x = np.asarray(x, dtype={"f16": np.float16, "f32": np.float32}[dtype])
+    np.save(path, x)
+    return x
+
+
+def load(path):
+    x = np.load(path)
+    return from_bf16(x.view(np.uint16)) if x.dtype.kind == "V" else x

@@ -1,0 +1,201 @@
+"""Score and mask rules, each as MLIR and as a Python function of index arrays.
+
+SCORES: name -> (body that yields %r from %s, %b, %h, %q_idx, %kv_idx;
+                 function of s, b, h, i, j, nq, nk)
+MASKS:  name -> (body that yields %r, function of b, h, i, j, nq, nk)
+"""
+
+import numpy as np
+
+# %pos: the query's position, counted so that the last query meets the last key.
+_POSITION = """
+      %ql = attn.q_len : i32
+      %kl = attn.kv_len : i32
+      %shift = arith.subi %kl, %ql : i32
+      %pos = arith.addi %q_idx, %shift : i32"""
+
+_ALIBI_SLOPE = """
+      %step = arith.constant -0.6666667 : f32
+      %hf = arith.sitofp %h : i32 to f32
+      %e0 = arith.mulf %hf, %step : f32
+      %e1 = arith.addf %e0, %step : f32
+      %slope = math.exp2 %e1 : f32"""
+
+
+def _alibi_slope(h):
+    # The public rule for a power of two, taken as it is for 12 heads: 2^(-8 (h+1) / 12).
+    return 2.0 ** (-8.0 * (h + 1) / 12)
+
+
+SCORES = {
+    "softcap": (
+        """
+      %cap = arith.constant 5.0 : f32
+      %a = arith.divf %s, %cap : f32
+      %t = math.tanh %a : f32
+      %r = arith.mulf %t, %cap : f32""",
+        lambda s, b, h, i, j, nq, nk: 5 * np.tanh(s / 5),
+    ),
+    "relative": (
+        """
+      %d = arith.subi %q_idx, %kv_idx : i32
+      %df = arith.sitofp %d : i32 to f32
+      %r = arith.addf %s, %df : f32""",
+        lambda s, b, h, i, j, nq, nk: s + (i - j),
+    ),
+    "alibi": (
+        _POSITION
+        + _ALIBI_SLOPE
+        + """
+      %d = arith.subi %kv_idx, %pos : i32
+      %df = arith.sitofp %d : i32 to f32
+      %bias = arith.mulf %slope, %df : f32
+      %r = arith.addf %s, %bias : f32""",
+        lambda s, b, h, i, j, nq, nk: s + _alibi_slope(h) * (j - (i + nk - nq)),
+    ),
+    "alibi_symmetric": (
+        _POSITION
+        + _ALIBI_SLOPE
+        + """
+      %d = arith.subi %kv_idx, %pos : i32
+      %zero = arith.constant 0 : i32
+      %n = arith.subi %zero, %d : i32
+      %abs = arith.maxsi %d, %n : i32
+      %df = arith.sitofp %abs : i32 to f32
+      %bias = arith.mulf %slope, %df : f32
+      %r = arith.subf %s, %bias : f32""",
+        lambda s, b, h, i, j, nq, nk: s - _alibi_slope(h) * abs(j - (i + nk - nq)),
+    ),
+    # A bias of the lowest finite value hides nothing: row 0 becomes mean(V).
+    "lowest_row_0": (
+        """
+      %zero = arith.constant 0 : i32
+      %low = arith.constant -3.40282347e+38 : f32
+      %first = arith.cmpi eq, %q_idx, %zero : i32
+      %r = arith.select %first, %low, %s : f32""",
+        lambda s, b, h, i, j, nq, nk: np.where(i == 0, -3.40282347e38, s),
+    ),
+    "minus_120": (
+        """
+      %c = arith.constant -120.0 : f32
+      %r = arith.addf %s, %c : f32""",
+        lambda s, b, h, i, j, nq, nk: s - 120,
+    ),
+    "minus_490": (
+        """
+      %c = arith.constant -490.0 : f32
+      %r = arith.addf %s, %c : f32""",
+        lambda s, b, h, i, j, nq, nk: s - 490,
+    ),
+}
+
+
+def _window(left, right):
+    return (
+        _POSITION
+        + f"""
+      %left = arith.constant {left} : i32
+      %right = arith.constant {right} : i32
+      %first = arith.subi %pos, %left : i32
+      %last = arith.addi %pos, %right : i32
+      %c0 = arith.cmpi sge, %kv_idx, %first : i32
+      %c1 = arith.cmpi sle, %kv_idx, %last : i32
+      %r = arith.andi %c0, %c1 : i1""",
+        lambda b, h, i, j, nq, nk: (j >= i + nk - nq - left) & (j <= i + nk - nq + right),
+    )
+
+
+def _key_is_not(key):
+    return (
+        f"""
+      %key = arith.constant {key} : i32
+      %r = arith.cmpi ne, %kv_idx, %key : i32""",
+        lambda b, h, i, j, nq, nk: j != key,
+    )
+
+
+MASKS = {
+    "causal": (
+        _POSITION
+        + """
+      %r = arith.cmpi sle, %kv_idx, %pos : i32""",
+        lambda b, h, i, j, nq, nk: j <= i + nk - nq,
+    ),
+    "causal_top_left": (
+        """
+      %r = arith.cmpi sle, %kv_idx, %q_idx : i32""",
+        lambda b, h, i, j, nq, nk: j <= i,
+    ),
+    "window": _window(32, 16),
+    "window_32_64": _window(32, 64),
+    "window_past_the_end": _window(8, 4096),
+    # Only keys i-9 .. i: late rows see their first key tile fully hidden.
+    "last_10": _window(9, 0),
+    "prefix": (
+        _POSITION
+        + """
+      %prefix = arith.constant 20 : i32
+      %c0 = arith.cmpi slt, %kv_idx, %prefix : i32
+      %c1 = arith.cmpi sle, %kv_idx, %pos : i32
+      %r = arith.ori %c0, %c1 : i1""",
+        lambda b, h, i, j, nq, nk: (j < 20) | (j <= i + nk - nq),
+    ),
+    # No structure that an analysis could use; differs by batch and head.
+    "scattered": (
+        """
+      %c3 = arith.constant 3 : i32
+      %a = arith.addi %q_idx, %kv_idx : i32
+      %ab = arith.addi %a, %b : i32
+      %abh = arith.addi %ab, %h : i32
+      %m = arith.remsi %abh, %c3 : i32
+      %zero = arith.constant 0 : i32
+      %r = arith.cmpi ne, %m, %zero : i32""",
+        lambda b, h, i, j, nq, nk: (i + j + b + h) % 3 != 0,
+    ),
+    "all_hidden": (
+        """
+      %r = arith.constant false""",
+        lambda b, h, i, j, nq, nk: False,
+    ),
+    "last_row_hidden": (
+        """
+      %ql = attn.q_len : i32
+      %one = arith.constant 1 : i32
+      %last = arith.subi %ql, %one : i32
+      %r = arith.cmpi ne, %q_idx, %last : i32""",
+        lambda b, h, i, j, nq, nk: i != nq - 1,
+    ),
+    "top_left_4x4": (
+        """
+      %four = arith.constant 4 : i32
+      %c0 = arith.cmpi slt, %q_idx, %four : i32
+      %c1 = arith.cmpi slt, %kv_idx, %four : i32
+      %r = arith.andi %c0, %c1 : i1""",
+        lambda b, h, i, j, nq, nk: (i < 4) & (j < 4),
+    ),
+    "key_1_hidden": _key_is_not(1),
+}
+
+
+def source(dtype, heads, kv_heads, dim, score=None, mask=None, scale=None, lse=False):
+    """One function `attention` of q, k, v with dynamic batch and lengths."""
+    tq, tk = f"tensor<?x{heads}x?x{dim}x{dtype}>", f"tensor<?x{kv_heads}x?x{dim}x{dtype}>"
+    tl = f"tensor<?x{heads}x?xf32>"
+    outs = [("o", tq)] + ([("lse", tl)] if lse else [])
+    args = [("q", tq), ("k", tk), ("v", tk)] + outs
+    types = ", ".join(t for _, t in outs)
+    text = "func.func @attention("
+    text += ", ".join(f'%{n}: {t} {{attn.name = "{n}"}}' for n, t in args)
+    text += f") -> ({types}) {{\n  %result{':2' if lse else ''} = attn.attention\n"
+    text += f"      ins(%q, %k, %v : {tq}, {tk}, {tk})\n"
+    text += f"      outs({', '.join('%' + n for n, _ in outs)} : {types})\n"
+    if scale is not None:
+        text += f"      {{scale = {scale:.9e} : f32}}\n"
+    index = "%b: i32, %h: i32, %q_idx: i32, %kv_idx: i32"
+    if score:
+        text += f"    score_mod (%s: f32, {index}) {{{SCORES[score][0]}\n      attn.yield %r : f32\n    }}\n"
+    if mask:
+        text += f"    mask_mod ({index}) {{{MASKS[mask][0]}\n      attn.yield %r : i1\n    }}\n"
+    text += f"    -> {types}\n"
+    returned = "%result#0, %result#1" if lse else "%result"
+    return text + f"  return {returned} : {types}\n}}\n"

@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Runs attention through attn-run and compares with float64.
+
+    python3 test/Integration/run.py --attn-run build/bin/attn-run [--target cpu|sm_80]
+        [--filter TEXT] [--jobs N] [--xunit FILE] [--json FILE]
+
+One test is a case (cases.py) in one variant. Needs numpy and the tool only.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+import zlib
+
+import numpy as np
+
+import cases
+import oracle
+import rules
+
+# Greatest relative error (Frobenius). A 16-bit output alone rounds by about
+# 2^-9 / sqrt(3) (bf16) or 2^-12 / sqrt(3) (f16); fused rounds P as well. The unfused
+# 16-bit variants also round the scores, an absolute error of exp's argument.
+TOLERANCE = {
+    "fused": {"bf16": 5e-3, "f16": 7e-4, "f32": 1e-5},
+    "math": {"bf16": 4e-3, "f16": 5e-4, "f32": 1e-5},
+    "naive": {"bf16": 3e-2, "f16": 4e-3, "f32": 1e-5},
+    "inplace": {"bf16": 3e-2, "f16": 4e-3, "f32": 1e-5},
+}
+# These add a large number to the scores, which the unfused variants keep in 16 bits:
+# the spacing of bf16 at the number is the error of exp's argument.
+COARSE_SCORES = {"relative", "alibi", "alibi_symmetric", "minus_120", "minus_490"}
+
+
+class Mismatch(Exception):
+    pass
+
+
+def compare(name, actual, expected, tolerance):
+    if actual.shape != expected.shape:
+        raise Mismatch(f"{name} has shape {actual.shape}, not {expected.shape}")
+    if actual.size == 0:
+        return 0.0
+    finite = np.isfinite(expected)
+    if not np.array_equal(actual[~finite], expected[~finite], equal_nan=True):
+        raise Mismatch(f"{name} is finite where the reference isn't")
+    if not np.isfinite(actual[finite]).all():
+        where = np.argwhere(finite & ~np.isfinite(actual))[0]
+        raise Mismatch(f"{name}{where.tolist()} isn't finite")
+    difference = np.where(finite, actual.astype(np.float64) - np.where(finite, expected, 0), 0)
+    norm = np.linalg.norm(expected[finite])
+    error = np.linalg.norm(difference) / norm if norm else np.linalg.norm(difference)
+    if error > tolerance:
+        worst = np.unravel_index(np.argmax(abs(difference)), actual.shape)
+        raise Mismatch(
+            f"{name}: error {error:.2e} > {tolerance:.0e}; worst at {list(map(int, worst))}: "
+            f"{actual[worst]} instead of {expected[worst]}"
+        )
+    return error
+
+
+def make_inputs(case):
+    batch, heads, kv_heads, nq, nk = case.shape
+    random = np.random.default_rng(zlib.crc32(case.name.encode()))
+    q = random.standard_normal((batch, heads, nq, case.dim))
+    k, v = random.standard_normal((2, batch, kv_heads, nk, case.dim))
+    if case.edit:
+        case.edit(q, k, v)
+    return q, k, v
+
+
+def get_tolerance(case, variant):
+    tolerance = TOLERANCE[variant][case.dtype]
+    if case.score in COARSE_SCORES and variant in ("naive", "inplace") and case.dtype != "f32":
+        return {"bf16": 1.0, "f16": 0.3}[case.dtype]
+    return tolerance
+
+
+def check_kernels(report, variant):
+    """What ran is what the name says: one kernel, or a sequence of the variant's own."""
+    with open(report) as file:
+        kernels = json.load(file)["variants"][0]["kernels"]
+    names = [kernel["name"] for kernel in kernels if kernel["kind"] == "kernel"]
+    if not all(name.startswith(variant + "_") for name in names):
+        raise Mismatch(f"{variant} ran {', '.join(names)}")
+    if variant == "fused" and len(names) != 1 or variant != "fused" and len(names) < 4:
+        raise Mismatch(f"{variant} ran {len(names)} kernels: {', '.join(names)}")
+
+
+def run_test(args, case, variant):
+    """The error; raises Mismatch."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = lambda name: os.path.join(folder, name)  # noqa: E731
+        with open(path("attention.mlir"), "w") as file:
+            file.write(case.source())
+        inputs = [
+            oracle.save(path(name + ".npy"), x, case.dtype)
+            for name, x in zip("qkv", make_inputs(case))
+        ]
+        outputs = ["o.npy"] + (["lse.npy"] if case.lse else [])
+        command = [args.attn_run, path("attention.mlir"), f"--variant={variant}", f"--target={args.target}"]
+        command += ["--inputs=" + ",".join(path(n + ".npy") for n in "qkv"), "--repeat=0"]
+        command += ["--outputs=" + ",".join(map(path, outputs)), "--json=" + path("report.json")]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300)
+        if done.returncode:
+            raise Mismatch(f"exit {done.returncode}: {done.stderr.strip()[-2000:]}")
+        if 0 not in (case.shape[0], case.shape[3]):  # else nothing needs to run
+            check_kernels(path("report.json"), variant)
+        o, *lse = (oracle.load(path(name)) for name in outputs)
+    expected_o, expected_lse = oracle.attention(
+        *inputs,
+        case.scale,
+        case.score and rules.SCORES[case.score][1],
+        case.mask and rules.MASKS[case.mask][1],
+    )
+    error = compare("o", o, expected_o, get_tolerance(case, variant))
+    empty = np.isneginf(expected_lse)
+    if np.any(o[empty]):
+        raise Mismatch("o isn't 0 in a row that sees no key")
+    if lse:
+        tolerance = {"bf16": 2e-2, "f16": 2e-3, "f32": 1e-5}[case.dtype]
+        compare("lse", lse[0], expected_lse, 1e-5 if variant in ("fused", "math") else tolerance)
+    return error
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--attn-run", required=True)
+    parser.add_argument("--target", default="cpu")
+    parser.add_argument("--variants", nargs="+", default=list(cases.VARIANTS))
+    parser.add_argument("--filter", default="", help="only tests whose name contains this")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--xunit", help="report for CI")
+    parser.add_argument("--json", help="report of the errors")
+    args = parser.parse_args()
+    args.attn_run = os.path.abspath(args.attn_run)
+
+    tests = [
+        (f"{variant}/{case.name}", case, variant)
+        for case in cases.all_cases()
+        for variant in case.variants
+        if variant in args.variants and args.filter in f"{variant}/{case.name}"
+    ]
+    report = ElementTree.Element("testsuite", name=f"Integration-{args.target}")
+    results, failed, last = [], 0, time.time()
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        running = [(name, pool.submit(run_test, args, case, variant)) for name, case, variant in tests]
+        for done, (name, future) in enumerate(running, 1):
+            element = ElementTree.SubElement(report, "testcase", name=name, classname=args.target)
+            result = {"name": name, "target": args.target, "error": None, "message": ""}
+            try:
+                result["error"] = float(future.result())
+            except (Mismatch, subprocess.TimeoutExpired) as failure:
+                failed += 1
+                result["message"] = str(failure)
+                ElementTree.SubElement(element, "failure", message=str(failure))
+                print(f"FAIL {name}: {failure}", file=sys.stderr, flush=True)
+            results.append(result)
+            if time.time() - last > 20:
+                last = time.time()
+                print(f"  {done}/{len(tests)}", flush=True)
+    if args.xunit:
+        ElementTree.ElementTree(report).write(args.xunit)
+    if args.json:
+        with open(args.json, "w") as file:
+            json.dump(results, file, indent=1)
+    print(f"{args.target}: {len(tests) - failed} of {len(tests)} right")
+    return 1 if failed or not tests else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
