@@ -24,14 +24,14 @@ import cases
 import oracle
 import rules
 
-# Greatest relative error (Frobenius). A 16-bit output alone rounds by about
+# Greatest relative error (Frobenius), about 1.5 times what was seen. A 16-bit output alone rounds by about
 # 2^-9 / sqrt(3) (bf16) or 2^-12 / sqrt(3) (f16); fused rounds P as well. The unfused
 # 16-bit variants also round the scores, an absolute error of exp's argument.
 TOLERANCE = {
-    "fused": {"bf16": 5e-3, "f16": 7e-4, "f32": 1e-5},
-    "math": {"bf16": 4e-3, "f16": 5e-4, "f32": 1e-5},
-    "naive": {"bf16": 3e-2, "f16": 4e-3, "f32": 1e-5},
-    "inplace": {"bf16": 3e-2, "f16": 4e-3, "f32": 1e-5},
+    "fused": {"bf16": 3.5e-3, "f16": 4.5e-4, "f32": 3e-6},
+    "math": {"bf16": 2.5e-3, "f16": 3.5e-4, "f32": 3e-6},
+    "naive": {"bf16": 1e-2, "f16": 1.2e-3, "f32": 3e-6},
+    "inplace": {"bf16": 1e-2, "f16": 1.2e-3, "f32": 3e-6},
 }
 # These add a large number to the scores, which the unfused variants keep in 16 bits:
 # the spacing of bf16 at the number is the error of exp's argument.
@@ -78,19 +78,24 @@ def make_inputs(case):
 def get_tolerance(case, variant):
     tolerance = TOLERANCE[variant][case.dtype]
     if case.score in COARSE_SCORES and variant in ("naive", "inplace") and case.dtype != "f32":
-        return {"bf16": 1.0, "f16": 0.3}[case.dtype]
+        return {"bf16": 0.5, "f16": 0.02}[case.dtype]
     return tolerance
 
 
-def check_kernels(report, variant):
-    """What ran is what the name says: one kernel, or a sequence of the variant's own."""
+def check_kernels(report, case, variant):
+    """What ran is what the variant's name says."""
     with open(report) as file:
-        kernels = json.load(file)["variants"][0]["kernels"]
-    names = [kernel["name"] for kernel in kernels if kernel["kind"] == "kernel"]
-    if not all(name.startswith(variant + "_") for name in names):
-        raise Mismatch(f"{variant} ran {', '.join(names)}")
-    if variant == "fused" and len(names) != 1 or variant != "fused" and len(names) < 4:
-        raise Mismatch(f"{variant} ran {len(names)} kernels: {', '.join(names)}")
+        steps = json.load(file)["variants"][0]["kernels"]
+    kernels = [step["name"] for step in steps if step["kind"] == "kernel"]
+    copies = sum(step["calls"] for step in steps if step["kind"] == "copy")
+    # inplace is naive without the copy that a masked fill out of place costs.
+    prefix = "naive_" if variant == "inplace" else variant + "_"
+    if not all(name.startswith(prefix) for name in kernels):
+        raise Mismatch(f"{variant} ran {', '.join(kernels)}")
+    if (len(kernels) == 1) != (variant == "fused"):
+        raise Mismatch(f"{variant} ran {len(kernels)} kernels: {', '.join(kernels)}")
+    if copies != (1 if variant == "naive" and case.mask else 0):
+        raise Mismatch(f"{variant} ran {copies} copies")
 
 
 def run_test(args, case, variant):
@@ -111,7 +116,7 @@ def run_test(args, case, variant):
         if done.returncode:
             raise Mismatch(f"exit {done.returncode}: {done.stderr.strip()[-2000:]}")
         if 0 not in (case.shape[0], case.shape[3]):  # else nothing needs to run
-            check_kernels(path("report.json"), variant)
+            check_kernels(path("report.json"), case, variant)
         o, *lse = (oracle.load(path(name)) for name in outputs)
     expected_o, expected_lse = oracle.attention(
         *inputs,
