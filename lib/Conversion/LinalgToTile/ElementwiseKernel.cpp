@@ -6,13 +6,14 @@
 using namespace mlir;
 using namespace mlir::attn;
 
-/// The least power of two that covers a loop, at most `limit`.
+/// The least power of two that covers a loop, at most `limit`. It is at least 2:
+/// GPU paths hold 16-bit elements in pairs.
 static int64_t getTileSize(const GridLoop &loop, int64_t limit) {
   int64_t size = cast<MemRefType>(loop.memref.getType()).getDimSize(loop.dim);
   if (ShapedType::isDynamic(size))
     return limit;
-  return std::clamp<int64_t>(llvm::PowerOf2Ceil(std::max<int64_t>(size, 1)), 1,
-                             limit);
+  return std::min<int64_t>(llvm::PowerOf2Ceil(std::max<int64_t>(size, 2)),
+                           limit);
 }
 
 /// The type that the kernel is named after: what it reads first, or writes.

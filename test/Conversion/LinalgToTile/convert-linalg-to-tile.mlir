@@ -193,3 +193,22 @@ func.func @reduce(%x: memref<?x?xf32>, %y: memref<?xf32>, %b: memref<?x?xi8>, %a
   }
   return
 }
+
+// -----
+
+// A tile has two columns or more: 16-bit elements come in pairs on a GPU.
+
+// CHECK-LABEL: func.func @one_column
+// CHECK: tile.kernel @halve_bf16(
+// CHECK: tile.load {{.*}} -> tensor<{{[0-9]+}}x2xbf16>
+#in = affine_map<(m, n) -> (m, n)>
+func.func @one_column(%x: memref<8x1xbf16>, %y: memref<8x1xbf16>) {
+  linalg.generic {indexing_maps = [#in, #in], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<8x1xbf16>) outs(%y : memref<8x1xbf16>) attrs = {attn.step = "halve"} {
+  ^bb0(%a: bf16, %out: bf16):
+    %half = arith.constant 0.5 : bf16
+    %r = arith.mulf %a, %half : bf16
+    linalg.yield %r : bf16
+  }
+  return
+}
