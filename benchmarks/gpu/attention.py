@@ -224,32 +224,69 @@ def torch_naive(inputs, mask):
     return run
 
 
-def variants_suite(compiler, args):
-    batch, heads, length, dim = 8, 16, 1024, 64
+# The torch sequence that each variant is to be as exact as.
+COUNTERPARTS = {
+    "naive": "torch naive",
+    "inplace": "torch naive",
+    "math": "torch math",
+    "fused": "torch flash",
+}
 
-    def make():
-        return [
-            torch.randn(batch, heads, length, dim, device="cuda", dtype=torch.bfloat16)
-            for _ in range(3)
-        ]
 
-    inputs = rotating(make, 3 * batch * heads * length * dim * 2)
-    out = torch.empty(batch, heads, length, dim, device="cuda", dtype=torch.bfloat16)
-    mask = torch.ones(length, length, dtype=torch.bool, device="cuda").triu(1)
-    functions = {"torch naive": torch_naive(inputs, mask)}
-    for variant in ("naive", "inplace", "math", "fused"):
+def variant_runs(compiler, inputs, out, mask):
+    """{name: callable that returns the output}."""
+    heads, dim = out.shape[1], out.shape[3]
+    runs = {
+        "torch naive": torch_naive(inputs, mask),
+        "torch math": sdpa(SDPBackend.MATH, inputs, True),
+        "torch flash": sdpa(SDPBackend.FLASH_ATTENTION, inputs, True),
+    }
+    for variant in COUNTERPARTS:
         program = compiler(source(heads, dim, True), variant)
 
         def run(program=program):
             q, k, v = inputs()
             program(q=q, k=k, v=v, o=out)
+            return out
 
-        functions[variant] = run
-    functions["torch flash"] = sdpa(SDPBackend.FLASH_ATTENTION, inputs, True)
+        runs[variant] = run
+    return runs
+
+
+def variants_suite(compiler, args):
+    batch, heads, length, dim = 8, 16, 1024, 64
+    shape = (batch, heads, length, dim)
+
+    def make():
+        return [torch.randn(shape, device="cuda", dtype=torch.bfloat16) for _ in range(3)]
+
+    mask = torch.ones(length, length, dtype=torch.bool, device="cuda").triu(1)
+    out = torch.empty(shape, device="cuda", dtype=torch.bfloat16)
+    fixed = make()
+    expected, _ = reference(*fixed, causal=True)
+    errors = {}
+    for name, run in variant_runs(compiler, lambda: fixed, out, mask).items():
+        out.fill_(math.nan)
+        errors[name] = relative_error(run(), expected)
+    inputs = rotating(make, 3 * batch * heads * length * dim * 2)
+    runs = variant_runs(compiler, inputs, out, mask)
     rows = []
-    for name, (median, least, spread) in interleaved(functions).items():
-        rows.append({"variant": name, "median_us": 1e3 * median, "min_us": 1e3 * least, "spread": spread})
-        print(f"{name:12s} {1e3 * median:8.1f} us (min {1e3 * least:.1f})", flush=True)
+    for name, (median, least, spread) in interleaved(runs).items():
+        row = {
+            "variant": name,
+            "median_us": 1e3 * median,
+            "min_us": 1e3 * least,
+            "spread": spread,
+            "error": errors[name],
+        }
+        if name in COUNTERPARTS:
+            row["error_ratio"] = errors[name] / errors[COUNTERPARTS[name]]
+        rows.append(row)
+        print(
+            f"{name:12s} {1e3 * median:8.1f} us (min {1e3 * least:.1f}), error {errors[name]:.2e}",
+            f"({row['error_ratio']:.2f}x of {COUNTERPARTS[name]}'s)" if name in COUNTERPARTS else "",
+            flush=True,
+        )
     return rows
 
 
@@ -271,9 +308,15 @@ def markdown(result):
             )
         lines.append("")
     if result.get("variants"):
-        lines += ["| B8 H16 N1024 D64 causal | median us | min us |", "|---|---|---|"]
+        lines += [
+            "| B8 H16 N1024 D64 causal | median us | min us | error | of its torch counterpart's |",
+            "|---|---|---|---|---|",
+        ]
         for r in result["variants"]:
-            lines.append(f"| {r['variant']} | {r['median_us']:.1f} | {r['min_us']:.1f} |")
+            ratio = f"{r['error_ratio']:.2f}" if "error_ratio" in r else ""
+            lines.append(
+                f"| {r['variant']} | {r['median_us']:.1f} | {r['min_us']:.1f} | {r['error']:.2e} | {ratio} |"
+            )
         lines.append("")
     return "\n".join(lines)
 
