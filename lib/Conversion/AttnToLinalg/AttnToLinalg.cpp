@@ -65,14 +65,14 @@ protected:
     SmallVector<StepOperand> inputs = {{scores, seq.scoreMap()}};
     llvm::append_range(inputs, seq.getRuleOperands(rule, seq.scalarMap()));
     StepOperand into = {seq.emptyLike(scores, type), seq.scoreMap()};
-    return seq.elementwise(
-        "score_mod", inputs, into,
-        [&](ImplicitLocOpBuilder &body, ValueRange args) {
-          Value score = convertFloat(body, args[0], f32);
-          Value result = seq.inlineRule(body, rule, score,
-                                        args.drop_front().drop_back(), 4);
-          return convertFloat(body, result, type);
-        });
+    return seq.elementwise("score_mod", inputs, into,
+                           [&](ImplicitLocOpBuilder &body, ValueRange args) {
+                             Value score = convertFloat(body, args[0], f32);
+                             Value result = seq.inlineRule(
+                                 body, rule, score,
+                                 args.drop_front().drop_back(), 4);
+                             return convertFloat(body, result, type);
+                           });
   }
 
   Value rowMax(Value scores) {
@@ -99,15 +99,15 @@ public:
         path(type.isF32() ? "tf32x3" : "mma") {}
 
   SmallVector<Value> build() {
-    Value scores = seq.matmulQK(
-        op.getQ(), op.getK(), seq.empty(seq.getScoreShape(), type), path);
+    Value scores = seq.matmulQK(op.getQ(), op.getK(),
+                                seq.empty(seq.getScoreShape(), type), path);
     scores = applyMask(applyScoreMod(scale(scores)));
     SmallVector<Value> outs = {seq.emptyLike(scores, type)};
     if (op.getLse())
       outs.push_back(op.getLse());
-    auto softmax = SoftmaxOp::create(builder, ValueRange(outs).getTypes(),
-                                     scores, outs[0],
-                                     op.getLse() ? outs[1] : Value());
+    auto softmax =
+        SoftmaxOp::create(builder, ValueRange(outs).getTypes(), scores, outs[0],
+                          op.getLse() ? outs[1] : Value());
     softmax->setDiscardableAttr("attn.step",
                                 builder.getStringAttr("naive_softmax"));
     SmallVector<Value> results(softmax->getResults());
@@ -209,9 +209,8 @@ private:
     Value root = math::SqrtOp::create(body, math::AbsFOp::create(body, scale));
     if (!signedRoot)
       return root;
-    Value isNegative =
-        arith::CmpFOp::create(body, arith::CmpFPredicate::OLT, scale,
-                              floatConstant(body, f32, 0.0));
+    Value isNegative = arith::CmpFOp::create(
+        body, arith::CmpFPredicate::OLT, scale, floatConstant(body, f32, 0.0));
     return arith::SelectOp::create(body, isNegative,
                                    arith::NegFOp::create(body, root), root);
   }
@@ -287,11 +286,11 @@ private:
           Value difference = arith::SubFOp::create(body, args[0], args[1]);
           return math::ExpOp::create(body, difference);
         });
-    Value sum = seq.reduceRows(
-        "row_sum", {{exp, map}}, builder.getF32FloatAttr(0.0f),
-        [&](ImplicitLocOpBuilder &body, ValueRange args) {
-          return arith::AddFOp::create(body, args[0], args[1]);
-        });
+    Value sum =
+        seq.reduceRows("row_sum", {{exp, map}}, builder.getF32FloatAttr(0.0f),
+                       [&](ImplicitLocOpBuilder &body, ValueRange args) {
+                         return arith::AddFOp::create(body, args[0], args[1]);
+                       });
     if (op.getLse())
       results.push_back(buildLse(max, sum));
     Value p = seq.elementwise(
@@ -315,13 +314,13 @@ private:
         [&](ImplicitLocOpBuilder &body, ValueRange args) {
           return arith::MinUIOp::create(body, args[0], args[1]);
         });
-    return seq.elementwise(
-        "where", {{p, map}, {maskedRows, rows}}, {seq.emptyLike(p, f32), map},
-        [&](ImplicitLocOpBuilder &body, ValueRange args) {
-          return arith::SelectOp::create(body, isTrue(body, args[1]),
-                                         floatConstant(body, f32, 0.0),
-                                         args[0]);
-        });
+    return seq.elementwise("where", {{p, map}, {maskedRows, rows}},
+                           {seq.emptyLike(p, f32), map},
+                           [&](ImplicitLocOpBuilder &body, ValueRange args) {
+                             return arith::SelectOp::create(
+                                 body, isTrue(body, args[1]),
+                                 floatConstant(body, f32, 0.0), args[0]);
+                           });
   }
 
   Value buildLse(Value max, Value sum) {

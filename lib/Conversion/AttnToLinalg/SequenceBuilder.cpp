@@ -23,8 +23,7 @@ Value attn::convertFloat(ImplicitLocOpBuilder &builder, Value value,
 // Shapes and maps
 //===----------------------------------------------------------------------===//
 
-AffineMap SequenceBuilder::getMap(unsigned numLoops,
-                                  ArrayRef<unsigned> loops) {
+AffineMap SequenceBuilder::getMap(unsigned numLoops, ArrayRef<unsigned> loops) {
   SmallVector<AffineExpr> results = llvm::map_to_vector(
       loops, [&](unsigned loop) { return builder.getAffineDimExpr(loop); });
   return AffineMap::get(numLoops, 0, results, op.getContext());
@@ -129,30 +128,27 @@ Value SequenceBuilder::matmul(StringRef step, StepOperand a, StepOperand b,
   Type type = getElementTypeOrSelf(into.value);
   Value init = fill(step, builder.getZeroAttr(type), into.value);
   Type f32 = builder.getF32Type();
-  auto product = generic(
-      step, {a, b}, {init, into.map}, /*numReductions=*/1,
-      [&](ImplicitLocOpBuilder &body, ValueRange args) {
-        Value product =
-            arith::MulFOp::create(body, convertFloat(body, args[0], f32),
-                                  convertFloat(body, args[1], f32));
-        Value sum = arith::AddFOp::create(
-            body, convertFloat(body, args[2], f32), product);
-        return convertFloat(body, sum, type);
-      });
+  auto product = generic(step, {a, b}, {init, into.map}, /*numReductions=*/1,
+                         [&](ImplicitLocOpBuilder &body, ValueRange args) {
+                           Value product = arith::MulFOp::create(
+                               body, convertFloat(body, args[0], f32),
+                               convertFloat(body, args[1], f32));
+                           Value sum = arith::AddFOp::create(
+                               body, convertFloat(body, args[2], f32), product);
+                           return convertFloat(body, sum, type);
+                         });
   product->setDiscardableAttr("attn.path", builder.getStringAttr(path));
   return product.getResult(0);
 }
 
 Value SequenceBuilder::matmulQK(Value q, Value k, Value into, StringRef path) {
-  return matmul("qk", {q, getMap(5, {0, 1, 2, 4})},
-                {k, getKVMap({0, 1, 3, 4})}, {into, getMap(5, {0, 1, 2, 3})},
-                path);
+  return matmul("qk", {q, getMap(5, {0, 1, 2, 4})}, {k, getKVMap({0, 1, 3, 4})},
+                {into, getMap(5, {0, 1, 2, 3})}, path);
 }
 
 Value SequenceBuilder::matmulPV(Value p, Value v, Value into, StringRef path) {
-  return matmul("pv", {p, getMap(5, {0, 1, 2, 4})},
-                {v, getKVMap({0, 1, 4, 3})}, {into, getMap(5, {0, 1, 2, 3})},
-                path);
+  return matmul("pv", {p, getMap(5, {0, 1, 2, 4})}, {v, getKVMap({0, 1, 4, 3})},
+                {into, getMap(5, {0, 1, 2, 3})}, path);
 }
 
 //===----------------------------------------------------------------------===//
@@ -163,8 +159,8 @@ Value SequenceBuilder::getLengthSource(Operation *lengthOp) {
   return isa<QLenOp>(lengthOp) ? op.getQ() : op.getK();
 }
 
-SmallVector<StepOperand>
-SequenceBuilder::getRuleOperands(Region &rule, AffineMap scalarMap) {
+SmallVector<StepOperand> SequenceBuilder::getRuleOperands(Region &rule,
+                                                          AffineMap scalarMap) {
   SmallVector<StepOperand> operands;
   for (Operation &inner : rule.front()) {
     if (!isa<QLenOp, KVLenOp>(inner))
@@ -190,8 +186,8 @@ Value SequenceBuilder::inlineRule(ImplicitLocOpBuilder &body, Region &rule,
   // The indices are (b, h, m, n), or only (m, n) if the others don't matter.
   for (auto [loop, index] : llvm::enumerate(indices.take_back(numLoops))) {
     Value position = linalg::IndexOp::create(body, loop);
-    mapping.map(index, arith::IndexCastOp::create(body, body.getI32Type(),
-                                                  position));
+    mapping.map(index,
+                arith::IndexCastOp::create(body, body.getI32Type(), position));
   }
   for (Operation &inner : block.without_terminator()) {
     if (!isa<QLenOp, KVLenOp>(inner)) {

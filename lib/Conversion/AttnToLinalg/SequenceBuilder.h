@@ -82,8 +82,8 @@ public:
   /// Inlines score_mod or mask_mod in the body of an elementwise op whose last
   /// two loops are (m, n). `leading` is the score of a score_mod, and
   /// `lengths` the elements of getRuleOperands.
-  Value inlineRule(ImplicitLocOpBuilder &body, Region &rule,
-                   ValueRange leading, ValueRange lengths, unsigned numLoops);
+  Value inlineRule(ImplicitLocOpBuilder &body, Region &rule, ValueRange leading,
+                   ValueRange lengths, unsigned numLoops);
 
   /// True if the rule depends on the batch or the head.
   static bool dependsOnBatchOrHead(Region &rule);

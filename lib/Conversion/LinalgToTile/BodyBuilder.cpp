@@ -80,9 +80,10 @@ void BodyBuilder::loadOperand(OpOperand &operand, ArrayRef<Value> starts) {
     shape.push_back(tileType.getDimSize(0));
   if (access != Extent::Rows)
     shape.push_back(tileType.getDimSize(1));
-  SmallVector<Value> indices = llvm::map_to_vector(
-      map.getResults(),
-      [&](AffineExpr expr) { return builder.getIndex(expr, starts); });
+  SmallVector<Value> indices =
+      llvm::map_to_vector(map.getResults(), [&](AffineExpr expr) {
+        return builder.getIndex(expr, starts);
+      });
   inliner.map(element, builder.load(operand.get(), shape, indices), access);
 }
 

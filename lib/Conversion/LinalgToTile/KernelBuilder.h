@@ -16,6 +16,9 @@ namespace mlir::attn {
 struct TileSizes {
   /// Output tile and K step of a matrix product; K halves for f32.
   int64_t matmulM, matmulN, matmulK;
+  /// Where the sum takes at most two K steps (then made one): columns of an
+  /// output tile, and the tiles of a row that a program computes.
+  int64_t shortSumN, shortSumTiles;
   /// Elements of an elementwise tile, and columns of one if rows are long.
   int64_t elements, elementColumns;
   /// Rows of a row kernel, and columns that it holds at a time.

@@ -28,8 +28,8 @@ static linalg::FillOp findFill(Operation *op, Value buffer) {
   return nullptr;
 }
 
-/// The op as a linalg.generic, in its place. (linalg::generalizeNamedOp's header
-/// declares a function `mlir::tile`, which our namespace excludes.)
+/// The op as a linalg.generic, in its place. (linalg::generalizeNamedOp's
+/// header declares a function `mlir::tile`, which our namespace excludes.)
 static linalg::GenericOp generalize(linalg::LinalgOp op) {
   IRRewriter rewriter(op);
   auto generic = linalg::GenericOp::create(

@@ -45,8 +45,7 @@ public:
     Value mask = tile::BroadcastOp::create(
         kernel, RankedTensorType::get(getTileShape(), kernel.getI1Type()),
         exists, /*dim=*/1);
-    Value rest =
-        builder.getSplat(getTileShape(), kernel.getF32Type(), neutral);
+    Value rest = builder.getSplat(getTileShape(), kernel.getF32Type(), neutral);
     return arith::SelectOp::create(kernel, mask, tile, rest);
   }
 
@@ -123,16 +122,16 @@ private:
 
   /// Maxima and sums first; then the row is read again.
   void buildTwoPasses() {
-    ValueRange results = rows.forEachTile(
-        buildInits(), [&](Value start, ValueRange carried) {
+    ValueRange results =
+        rows.forEachTile(buildInits(), [&](Value start, ValueRange carried) {
           tile::OnlineSoftmaxOp step = buildStep(start, carried);
           return SmallVector<Value>{step.getMaxOut(), step.getSumOut()};
         });
     Statistics stats = {results[0], results[1]};
     Value inverse = buildInverse(stats.sum);
     rows.forEachTile({}, [&](Value start, ValueRange) {
-      Value p = tile::ExpDiffOp::create(kernel, loadScores(start), stats.max,
-                                        one);
+      Value p =
+          tile::ExpDiffOp::create(kernel, loadScores(start), stats.max, one);
       storeP(p, inverse, start);
       return SmallVector<Value>();
     });
@@ -192,8 +191,7 @@ private:
       return;
     Value lse = arith::AddFOp::create(kernel, stats.max,
                                       math::LogOp::create(kernel, stats.sum));
-    Value empty =
-        rows.getRowSplat(-std::numeric_limits<float>::infinity());
+    Value empty = rows.getRowSplat(-std::numeric_limits<float>::infinity());
     lse = arith::SelectOp::create(kernel, isZero(stats.sum), empty, lse);
     builder.store(lse, softmax.lse, rowStarts);
   }
@@ -268,8 +266,9 @@ static FailureOr<RowReduction> matchReduction(linalg::GenericOp op) {
   Operation *combiner =
       op.getBody()->getTerminator()->getOperand(0).getDefiningOp();
   bool isInteger = isa_and_present<arith::MaxUIOp, arith::MinUIOp>(combiner);
-  if (!isInteger && !isa_and_present<arith::AddFOp, arith::MaximumFOp,
-                                     arith::MinimumFOp>(combiner))
+  if (!isInteger &&
+      !isa_and_present<arith::AddFOp, arith::MaximumFOp, arith::MinimumFOp>(
+          combiner))
     return emitUnsupported(op, "is a reduction by something else than addf, "
                                "maximumf, minimumf, maxui or minui");
   BlockArgument out = op.getRegionOutputArgs().front();
@@ -277,9 +276,10 @@ static FailureOr<RowReduction> matchReduction(linalg::GenericOp op) {
                                                  : combiner->getOperand(0);
   if (!llvm::is_contained(combiner->getOperands(), out) || !out.hasOneUse() ||
       !isReducible(out.getType(), isInteger))
-    return emitUnsupported(op, "is a reduction whose body isn't one combination "
-                               "of an f16, bf16, f32, i8 or i16 element with "
-                               "the output");
+    return emitUnsupported(op,
+                           "is a reduction whose body isn't one combination "
+                           "of an f16, bf16, f32, i8 or i16 element with "
+                           "the output");
   RowReduction reduction;
   reduction.combiner = combiner;
   reduction.element = element;
@@ -311,8 +311,8 @@ public:
 
   LogicalResult build() {
     LogicalResult result = success();
-    Value acc = rows.forEachTile(
-        getInit(), [&](Value start, ValueRange carried) {
+    Value acc =
+        rows.forEachTile(getInit(), [&](Value start, ValueRange carried) {
           FailureOr<Value> next = buildStep(start, carried.front());
           if (failed(next)) {
             result = failure();
@@ -403,9 +403,9 @@ LogicalResult attn::buildRowReduction(KernelBuilder &builder,
   std::prev(loops->end(), 2)->tile = builder.getSizes().rows;
   SmallVector<Value> starts =
       builder.splitPrograms(ArrayRef(*loops).drop_back());
-  if (failed(ReductionBuilder(builder, op, *reduction, fill, loops->back(),
-                              starts)
-                 .build()))
+  if (failed(
+          ReductionBuilder(builder, op, *reduction, fill, loops->back(), starts)
+              .build()))
     return failure();
   builder.finish(*loops, std::max<int64_t>(BodyBuilder::countFlops(op), 1));
   return success();

@@ -1,8 +1,9 @@
 // RUN: attn-opt --convert-linalg-to-tile=target=sm_80 --canonicalize --split-input-file %s | FileCheck %s
 // RUN: attn-opt --convert-linalg-to-tile=target=cpu --split-input-file %s | FileCheck %s --check-prefix=CPU
 
-// The fill is the accumulator's start. A short sum needs no loop; the group of
-// a query head is its number divided by 4.
+// The fill is the accumulator's start. The sum is one step: a program keeps A
+// and computes four output tiles of the row. The group of a query head is its
+// number divided by 4.
 // CHECK-LABEL: func.func @qk(
 // CHECK-SAME: %[[Q:[a-z0-9]+]]: memref<?x8x?x64xbf16>, %[[K:[a-z0-9]+]]: memref<?x2x?x64xbf16>, %[[S:[a-z0-9]+]]: memref
 // CHECK-NOT: linalg
@@ -10,11 +11,15 @@
 // CHECK-NOT: tile.launch
 // CHECK: return
 // CHECK: tile.kernel @naive_qk_s16816_bf16(
-// CHECK: %[[ZERO:.*]] = arith.constant dense<0.000000e+00> : tensor<128x128xf32>
+// CHECK: %[[ZERO:.*]] = arith.constant dense<0.000000e+00> : tensor<128x64xf32>
+// CHECK: %[[FIRST:.*]] = arith.muli %{{.*}}, %c256_i32
 // CHECK: %[[HEAD:.*]] = arith.remui %{{.*}}, %c8_i32
 // CHECK: %[[A:.*]] = tile.load %{{.*}}[%[[B:.*]], %[[HEAD]], %[[M:.*]], %c0_i32] : {{.*}} -> tensor<128x64xbf16>
+// CHECK: %[[BEHIND:.*]] = arith.addi %[[FIRST]], %c256_i32
+// CHECK: %[[END:.*]] = arith.minsi %{{.*}}, %[[BEHIND]]
+// CHECK: scf.for %[[N:.*]] = %[[FIRST]] to %[[END]] step %c64_i32
 // CHECK: %[[GROUP:.*]] = arith.divui %[[HEAD]], %c4_i32
-// CHECK: %[[BT:.*]] = tile.load %{{.*}}[%[[B]], %[[GROUP]], %[[N:.*]], %c0_i32] : {{.*}} -> tensor<128x64xbf16>
+// CHECK: %[[BT:.*]] = tile.load %{{.*}}[%[[B]], %[[GROUP]], %[[N]], %c0_i32] : {{.*}} -> tensor<64x64xbf16>
 // CHECK: %[[R:.*]] = tile.mma mma %[[A]], %[[BT]], %[[ZERO]] {transpose_b}
 // CHECK: %[[C:.*]] = arith.truncf %[[R]]
 // CHECK: tile.store %[[C]], %{{.*}}[%[[B]], %[[HEAD]], %[[M]], %[[N]]]

@@ -23,8 +23,10 @@ static bool isMaskedFill(linalg::GenericOp op) {
   if (op.getNumDpsInits() != 1 || op.getNumReductionLoops() != 0)
     return false;
   Value element = op.getRegionOutputArgs().front();
-  auto select =
-      op.getBody()->getTerminator()->getOperand(0).getDefiningOp<arith::SelectOp>();
+  auto select = op.getBody()
+                    ->getTerminator()
+                    ->getOperand(0)
+                    .getDefiningOp<arith::SelectOp>();
   if (!select)
     return false;
   Value kept = select.getTrueValue(), hidden = select.getFalseValue();
