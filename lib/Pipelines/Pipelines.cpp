@@ -3,6 +3,7 @@
 #include "attn/Pipelines/Pipelines.h"
 #include "attn/Conversion/Passes.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
+#include "attn/Dialect/Hopper/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Pipelines/CPU.h"
 #include "attn/Pipelines/SM80.h"
@@ -114,6 +115,7 @@ static void registerPipeline(Variant variant, StringRef description) {
 void attn::registerAttncPasses() {
   registerAttnPasses();
   registerAttncConversionPasses();
+  hopper::registerHopperPasses();
   tile::registerTilePasses();
   registerPipeline(Variant::Naive,
                    "Lowers attention to the unfused sequence, with the copy of "

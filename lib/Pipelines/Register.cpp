@@ -2,6 +2,7 @@
 
 #include "attn/Dialect/Attn/IR/AttnDialect.h"
 #include "attn/Dialect/Attn/Transforms/BufferizableOpInterfaceImpl.h"
+#include "attn/Dialect/Hopper/IR/HopperOps.h"
 #include "attn/Dialect/Tile/IR/TileDialect.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -33,7 +34,8 @@ using namespace mlir;
 void attn::registerAttncDialects(DialectRegistry &registry) {
   registry.insert<affine::AffineDialect, arith::ArithDialect, AttnDialect,
                   bufferization::BufferizationDialect, cf::ControlFlowDialect,
-                  func::FuncDialect, gpu::GPUDialect, linalg::LinalgDialect,
+                  func::FuncDialect, gpu::GPUDialect, hopper::HopperDialect,
+                  linalg::LinalgDialect,
                   LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect,
                   NVVM::NVVMDialect, scf::SCFDialect, tensor::TensorDialect,
                   tile::TileDialect, vector::VectorDialect>();

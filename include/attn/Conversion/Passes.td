@@ -66,6 +66,33 @@ def ConvertAttnToTile : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
                            "::mlir::tile::TileDialect"];
 }
 
+def ConvertTileToHopper : Pass<"convert-tile-to-hopper", "::mlir::tile::KernelOp"> {
+  let summary = "Splits an attention kernel into a producer and consumers (sm_90a)";
+  let description = [{
+    Rewrites a kernel with one `tile.kv_loop` into a `hopper.warp_specialize`.
+    The producer copies the Q tile and the K and V tiles into rings; the
+    consumers, one warpgroup per 64 rows of Q, run everything else of the kernel
+    as it stands: any score or mask, any elementwise code before, in and after
+    the loop. The loop becomes one `scf.for` per range, full steps without
+    masks.
+
+    The loop's `qk` region must hold one product of the Q tile, loaded before the
+    loop, with a tile loaded in the region, and its `pv` region one product with
+    a tile loaded there, whose result it yields. Other kernels are refused.
+
+    With `overlap`, the product QK of step j + 1 and the product PV of step j
+    run while softmax of step j + 1 is computed: softmax waits for QK only, and
+    P waits in registers for the next step.
+  }];
+  let options = [
+    Option<"overlap", "overlap", "bool", "true",
+           "Run the products of neighbouring steps under the softmax">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::hopper::HopperDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
 def ConvertHostToPlan : Pass<"convert-host-to-plan", "::mlir::ModuleOp"> {
   let summary = "Turns the host function into a straight-line plan";
   let description = [{
@@ -198,6 +225,27 @@ def ConvertTileToNVVM : Pass<"convert-tile-to-nvvm", "::mlir::ModuleOp"> {
   let options = [
     Option<"target", "target", "std::string", "\"sm_80\"", "Target: sm_80">
   ];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::gpu::GPUDialect",
+                           "::mlir::LLVM::LLVMDialect",
+                           "::mlir::NVVM::NVVMDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
+def ConvertHopperToNVVM : Pass<"convert-hopper-to-nvvm", "::mlir::ModuleOp"> {
+  let summary = "Lowers warp-specialised kernels to GPU kernels for sm_90a";
+  let description = [{
+    Every `tile.kernel` with a `hopper.warp_specialize` becomes an `llvm.func` as
+    `convert-tile-to-nvvm` makes it, whose last parameters are tensor maps: 128
+    bytes each, by value (`grid_constant`). The function's `attn.tensor_maps`
+    lists them: the memref argument of the kernel that the map describes, and
+    the rows and columns of its box; dimensions and strides are those of the
+    memref, innermost first, with the 128-byte swizzle and zero fill.
+
+    Slots lie in dynamic shared memory, aligned to 1024 bytes by the kernel
+    itself, with their mbarriers behind them. Tile `n` of a ring is in slot
+    `n mod stages`; its phase parity is that of `n / stages`.
+  }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::gpu::GPUDialect",
                            "::mlir::LLVM::LLVMDialect",

@@ -144,6 +144,7 @@ void KernelLowering::createFunction() {
   SmallVector<Type> types;
   for (Type type : kernel.getArgumentTypes())
     appendParameterTypes(type, types);
+  llvm::append_range(types, extraParameters);
   emit.setInsertionPointToEnd(module.getBody());
   auto functionType = LLVM::LLVMFunctionType::get(
       LLVM::LLVMVoidType::get(emit.getContext()), types);

@@ -6,6 +6,7 @@
 #include "ThreadEmitter.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/DenseMap.h"
 
@@ -19,6 +20,11 @@ using Fragment = SmallVector<Value, 0>;
 /// 16-bit floats travel in pairs, one 32-bit register each.
 bool isPacked(RankedTensorType type);
 bool isInShared(Type type);
+
+/// The module that holds all kernels.
+gpu::GPUModuleOp createGPUModule(ModuleOp module);
+/// Shared memory is sized at launch: an external array without a size.
+LLVM::GlobalOp createSharedMemory(gpu::GPUModuleOp module);
 
 /// A memref argument, by the kernel ABI. Static sizes and strides are
 /// constants.
@@ -37,17 +43,18 @@ public:
       : kernel(kernel), module(module), sharedMemory(sharedMemory),
         maxSharedBytes(maxSharedBytes),
         emit(kernel.getLoc(), kernel.getContext()) {}
+  virtual ~KernelLowering() = default;
 
   LogicalResult run();
 
-private:
+protected:
   // KernelLowering.cpp: the frame, control flow and elementwise operations.
   void createFunction();
   void bindArguments();
   LogicalResult allocateBuffers();
   LogicalResult checkLayouts();
   LogicalResult lowerBlock(Block &block);
-  LogicalResult lowerOp(Operation *op);
+  virtual LogicalResult lowerOp(Operation *op);
   LogicalResult lowerFor(scf::ForOp op);
   LogicalResult lowerIf(scf::IfOp op);
   LogicalResult lowerElementwise(Operation *op);
@@ -123,6 +130,8 @@ private:
   int64_t maxSharedBytes;
   ThreadEmitter emit;
   LLVM::LLVMFuncOp function;
+  /// Types of parameters behind those of the kernel ABI.
+  SmallVector<Type> extraParameters;
 
   Value thread, warp, lane;
   Value sharedBase; // i32

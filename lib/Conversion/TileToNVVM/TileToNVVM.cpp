@@ -14,6 +14,22 @@ namespace mlir::attn {
 using namespace mlir;
 using namespace mlir::tile;
 
+gpu::GPUModuleOp tile::createGPUModule(ModuleOp module) {
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  module->setAttr(gpu::GPUDialect::getContainerModuleAttrName(),
+                  builder.getUnitAttr());
+  return gpu::GPUModuleOp::create(builder, module.getLoc(), "kernels");
+}
+
+LLVM::GlobalOp tile::createSharedMemory(gpu::GPUModuleOp module) {
+  OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+  auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), 0);
+  return LLVM::GlobalOp::create(
+      builder, module.getLoc(), type, /*isConstant=*/false,
+      LLVM::Linkage::External, "dynamic_smem", /*value=*/Attribute(),
+      /*alignment=*/128, /*addrSpace=*/3);
+}
+
 namespace {
 struct ConvertTileToNVVM
     : attn::impl::ConvertTileToNVVMBase<ConvertTileToNVVM> {
@@ -42,23 +58,6 @@ struct ConvertTileToNVVM
         return signalPassFailure();
       kernel.erase();
     }
-  }
-
-  gpu::GPUModuleOp createGPUModule(ModuleOp module) {
-    OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-    module->setAttr(gpu::GPUDialect::getContainerModuleAttrName(),
-                    builder.getUnitAttr());
-    return gpu::GPUModuleOp::create(builder, module.getLoc(), "kernels");
-  }
-
-  /// Shared memory is sized at launch: an external array without a size.
-  LLVM::GlobalOp createSharedMemory(gpu::GPUModuleOp module) {
-    OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
-    auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), 0);
-    return LLVM::GlobalOp::create(
-        builder, module.getLoc(), type, /*isConstant=*/false,
-        LLVM::Linkage::External, "dynamic_smem", /*value=*/Attribute(),
-        /*alignment=*/128, /*addrSpace=*/3);
   }
 };
 } // namespace

@@ -25,13 +25,16 @@ constexpr int64_t kResidentRegisters = 200;
 
 class LayoutAssigner {
 public:
-  LayoutAssigner(KernelOp kernel) : kernel(kernel) {}
+  LayoutAssigner(KernelOp kernel, Attribute tileLayout = {})
+      : kernel(kernel), tileLayout(tileLayout) {}
   LogicalResult run();
+  /// Gives the rest a layout in registers.
+  LogicalResult assignRegisters();
+  void rematerializeConstants();
 
 private:
   LogicalResult chooseTileLayout();
   void chooseBlockedLayout();
-  void rematerializeConstants();
   LogicalResult assignOperands(MmaOp op);
   LogicalResult moveToShared(MmaOp op, OpOperand &operand);
   bool fitsInRegisters(MmaOp op);
@@ -84,6 +87,10 @@ LogicalResult LayoutAssigner::run() {
   for (MmaOp op : products)
     if (failed(assignOperands(op)))
       return failure();
+  return assignRegisters();
+}
+
+LogicalResult LayoutAssigner::assignRegisters() {
   forEachTile([&](Value value) {
     if (getTileType(value).getRank() == 2 && !getTileType(value).getEncoding())
       setLayout(value, tileLayout);
@@ -324,6 +331,13 @@ LogicalResult LayoutAssigner::propagateVectors() {
     setLayout(value, layout);
   });
   return result;
+}
+
+LogicalResult tile::assignRegisterLayouts(KernelOp kernel,
+                                          Attribute tileLayout) {
+  LayoutAssigner assigner(kernel, tileLayout);
+  assigner.rematerializeConstants();
+  return assigner.assignRegisters();
 }
 
 namespace {

@@ -14,6 +14,10 @@ namespace mlir::tile {
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
 #include "attn/Dialect/Tile/Transforms/Passes.h.inc"
+
+/// Gives every tile of `kernel` that has no layout one in registers:
+/// `tileLayout` to those of rank 2; those of rank 1 follow from their uses.
+LogicalResult assignRegisterLayouts(KernelOp kernel, Attribute tileLayout);
 } // namespace mlir::tile
 
 #endif // ATTN_DIALECT_TILE_TRANSFORMS_PASSES_H

@@ -1,0 +1,198 @@
+//===- HopperOps.td - Operations of the hopper dialect -----*- tablegen -*-===//
+
+#ifndef ATTN_DIALECT_HOPPER_IR_HOPPEROPS_TD
+#define ATTN_DIALECT_HOPPER_IR_HOPPEROPS_TD
+
+include "attn/Dialect/Hopper/IR/HopperTypes.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class Hopper_Op<string mnemonic, list<Trait> traits = []>
+    : Op<HopperDialect, mnemonic, traits>;
+
+def Hopper_Tile2D : Type<
+    And<[StaticShapeTensorOf<[AnyType]>.predicate, HasAnyRankOfPred<[2]>]>,
+    "static rank-2 tile", "::mlir::RankedTensorType">;
+
+//===----------------------------------------------------------------------===//
+// Roles
+//===----------------------------------------------------------------------===//
+
+def WarpSpecializeOp : Hopper_Op<"warp_specialize", [
+    IsolatedFromAbove, NoTerminator, RecursiveMemoryEffects]> {
+  let summary = "Splits the threads of a program into a producer and consumers";
+  let description = [{
+    Runs both regions at the same time. `producer` runs in one thread of the
+    first warpgroup; `consumer` in `warpgroups` warpgroups, whose tiles are
+    those of all of them together, each warpgroup holding 64 rows. The regions
+    see nothing from above but `args`, which become the arguments of both: no
+    pass can move code from one role into another.
+
+    `registers` is what a thread of the role may use after `setmaxnreg`. All
+    threads of the program together must stay within the 64 K registers that
+    the launch allocated, or the consumers wait forever.
+
+    ```mlir
+    hopper.warp_specialize(%k, %ring : memref<?x64xbf16, strided<[?, 1]>>, !hopper.ring<2 x tensor<64x64xbf16>>)
+      producer registers(24) (%a: memref<?x64xbf16, strided<[?, 1]>>, %r: !hopper.ring<2 x tensor<64x64xbf16>>) {
+        ...
+      } consumer warpgroups(2) registers(240) (...) {
+        ...
+      }
+    ```
+  }];
+  let arguments = (ins Variadic<AnyType>:$args, I32Attr:$producer_registers,
+                       I32Attr:$warpgroups, I32Attr:$consumer_registers);
+  let regions = (region SizedRegion<1>:$producer, SizedRegion<1>:$consumer);
+  let assemblyFormat = [{
+    (`(` $args^ `:` type($args) `)`)? attr-dict
+    `producer` `registers` `(` $producer_registers `)` custom<RoleRegion>($producer)
+    `consumer` `warpgroups` `(` $warpgroups `)`
+    `registers` `(` $consumer_registers `)` custom<RoleRegion>($consumer)
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    static constexpr uint32_t kWarpgroupThreads = 128;
+    static constexpr int64_t kRowsPerWarpgroup = 64;
+    uint32_t getNumThreads() {
+      return kWarpgroupThreads * (1 + getWarpgroups());
+    }
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Rings
+//===----------------------------------------------------------------------===//
+
+def CreateRingOp : Hopper_Op<"create_ring", [
+    MemoryEffects<[MemAlloc]>]> {
+  let summary = "Reserves a ring in shared memory, for the whole kernel";
+  let description = [{
+    ```mlir
+    %ring = hopper.create_ring : !hopper.ring<2 x tensor<128x64xbf16>>
+    ```
+  }];
+  let results = (outs Hopper_RingType:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+}
+
+class Hopper_TakeSlotOp<string mnemonic> : Hopper_Op<mnemonic, [
+    MemoryEffects<[MemRead, MemWrite]>,
+    TypesMatchWith<"the slot must be for the ring's tile", "ring", "slot",
+        "SlotType::get($_ctxt, ::llvm::cast<RingType>($_self).getTile())">]> {
+  let arguments = (ins Hopper_RingType:$ring, I32:$number);
+  let results = (outs Hopper_SlotType:$slot);
+  let builders = [OpBuilder<(ins "::mlir::Value":$ring, "::mlir::Value":$number), [{
+    auto type = ::llvm::cast<RingType>(ring.getType());
+    build($_builder, $_state, SlotType::get($_builder.getContext(), type.getTile()),
+          ring, number);
+  }]>];
+  let assemblyFormat = "$ring `[` $number `]` attr-dict `:` type($ring)";
+}
+
+def AcquireOp : Hopper_TakeSlotOp<"acquire"> {
+  let summary = "Producer: waits until the slot of tile `number` is empty";
+  let description = [{
+    `number` counts the tiles that pass through the ring, over the whole kernel,
+    from 0, in the same order in every role. Slot and phase are derived from it
+    in one place; nobody flips phases by hand.
+  }];
+}
+
+def WaitOp : Hopper_TakeSlotOp<"wait"> {
+  let summary = "Consumer: waits until tile `number` is there";
+}
+
+class Hopper_GiveSlotOp<string mnemonic> : Hopper_Op<mnemonic, [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let arguments = (ins Hopper_SlotType:$slot);
+  let assemblyFormat = "$slot attr-dict `:` type($slot)";
+}
+
+def CommitOp : Hopper_GiveSlotOp<"commit"> {
+  let summary = "Producer: hands the slot over once its loads have arrived";
+  let description = [{
+    Doesn't wait: the slot becomes full when the loads started into it are done.
+  }];
+}
+
+def ReleaseOp : Hopper_GiveSlotOp<"release"> {
+  let summary = "Consumer: gives the slot back, once per warp";
+  let description = [{
+    Products that read the slot must have been waited for.
+  }];
+}
+
+def TmaLoadOp : Hopper_Op<"tma_load", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Starts copying a tile from memory into a slot";
+  let description = [{
+    Positions are those of `tile.load`, and so is the zero fill: elements beyond
+    the memref's sizes become 0. The base and all strides but the innermost must
+    be multiples of 16 bytes, which the launch checks.
+
+    ```mlir
+    hopper.tma_load %k[%b, %h, %row, %zero] to %slot
+      : memref<?x4x?x64xbf16, strided<[?, ?, ?, 1]>>, !hopper.slot<tensor<128x64xbf16>>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$source, Variadic<I32>:$indices,
+                       Hopper_SlotType:$slot);
+  let assemblyFormat = [{
+    $source `[` $indices `]` `to` $slot attr-dict
+    `:` type($source) `,` type($slot)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Matrix products
+//===----------------------------------------------------------------------===//
+
+def WgmmaOp : Hopper_Op<"wgmma", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Starts a matrix product with f32 accumulation";
+  let description = [{
+    `result = a * b (+ acc)`, with a [M, K] and b [K, N], or b [N, K] with
+    `transpose_b`. `a` is a slot or a tile in registers, `b` a slot. The product
+    is one group of wgmma instructions; groups complete in order. A tile in
+    registers that it reads must not be written before it is complete: that is
+    why its uses end with the wait.
+
+    ```mlir
+    %s = hopper.wgmma %q, %k {transpose_b}
+      : !hopper.slot<tensor<128x64xbf16>>, !hopper.slot<tensor<128x64xbf16>> -> !hopper.pending<tensor<128x128xf32>>
+    %o = hopper.wgmma %p, %v acc %acc : tensor<128x64xf32>
+      : tensor<128x128xbf16>, !hopper.slot<tensor<128x64xbf16>> -> !hopper.pending<tensor<128x64xf32>>
+    ```
+  }];
+  let arguments = (ins AnyTypeOf<[Hopper_Tile2D, Hopper_SlotType]>:$a,
+                       Hopper_SlotType:$b,
+                       Optional<AnyTypeOf<[Hopper_Tile2D, Hopper_PendingType]>>:$acc,
+                       UnitAttr:$transpose_b);
+  let results = (outs Hopper_PendingType:$result);
+  let assemblyFormat = [{
+    $a `,` $b (`acc` $acc^ `:` type($acc))? attr-dict
+    `:` type($a) `,` type($b) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def WgmmaWaitOp : Hopper_Op<"wgmma_wait", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Waits until at most `in_flight` products are not complete";
+  let description = [{
+    The results are the tiles of `pending`, which must be among the complete
+    ones.
+
+    ```mlir
+    %t = hopper.wgmma_wait 1, %s : !hopper.pending<tensor<128x128xf32>> -> tensor<128x128xf32>
+    ```
+  }];
+  let arguments = (ins I32Attr:$in_flight, Hopper_PendingType:$pending);
+  let results = (outs Hopper_Tile2D:$result);
+  let assemblyFormat = [{
+    $in_flight `,` $pending attr-dict `:` type($pending) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // ATTN_DIALECT_HOPPER_IR_HOPPEROPS_TD

@@ -1,0 +1,146 @@
+//===- HopperInstructions.cpp - sm_90a instructions, one call each --------===//
+
+#include "HopperInstructions.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace mlir::hopper;
+using tile::ThreadEmitter;
+
+static LLVM::InlineAsmOp inlineAsm(ThreadEmitter &emit, TypeRange results,
+                                   ValueRange operands, StringRef text,
+                                   StringRef constraints) {
+  return LLVM::InlineAsmOp::create(
+      emit, emit.getLoc(), results, operands, text, constraints,
+      /*has_side_effects=*/true, /*is_align_stack=*/false,
+      LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr());
+}
+
+/// An instruction that orders memory accesses around it.
+static void memoryAsm(ThreadEmitter &emit, ValueRange operands, StringRef text,
+                      std::string constraints) {
+  constraints += constraints.empty() ? "~{memory}" : ",~{memory}";
+  inlineAsm(emit, TypeRange(), operands, text, constraints);
+}
+
+/// An instruction that yields floats in place of `values`, which come first
+/// among its operands and are tied to the results.
+static SmallVector<Value> tiedAsm(ThreadEmitter &emit, ValueRange values,
+                                  size_t numResults, ValueRange operands,
+                                  StringRef text, StringRef constraints) {
+  SmallVector<std::string> parts(numResults, "=f");
+  for (size_t i = 0; i < values.size(); ++i)
+    parts.push_back(std::to_string(i));
+  if (!constraints.empty())
+    parts.push_back(constraints.str());
+  SmallVector<Type> types(numResults, emit.getF32Type());
+  Type result = LLVM::LLVMStructType::getLiteral(emit.getContext(), types);
+  SmallVector<Value> all(values);
+  llvm::append_range(all, operands);
+  Value packed =
+      inlineAsm(emit, result, all, text, llvm::join(parts, ",")).getResult(0);
+  SmallVector<Value> results;
+  for (size_t i = 0; i < numResults; ++i)
+    results.push_back(emit.create<LLVM::ExtractValueOp>(packed, i));
+  return results;
+}
+
+/// "$first, ..., $last".
+static std::string listOperands(size_t first, size_t count) {
+  SmallVector<std::string> names;
+  for (size_t i = 0; i < count; ++i)
+    names.push_back("$" + std::to_string(first + i));
+  return llvm::join(names, ", ");
+}
+
+//===----------------------------------------------------------------------===//
+// Barriers
+//===----------------------------------------------------------------------===//
+
+void hopper::initBarrier(ThreadEmitter &emit, Value barrier, int64_t count) {
+  memoryAsm(emit, {barrier, emit.i32(count)},
+            "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r");
+}
+
+void hopper::fenceBarrierInit(ThreadEmitter &emit) {
+  memoryAsm(emit, {}, "fence.mbarrier_init.release.cluster;", "");
+  memoryAsm(emit, {}, "fence.proxy.async.shared::cta;", "");
+}
+
+void hopper::waitBarrier(ThreadEmitter &emit, Value barrier, Value parity) {
+  memoryAsm(emit, {barrier, parity},
+            "{\n\t.reg .pred complete;\n"
+            "wait_${:uid}:\n\t"
+            "mbarrier.try_wait.parity.shared::cta.b64 complete, [$0], $1;\n\t"
+            "@complete bra done_${:uid};\n\t"
+            "bra wait_${:uid};\n"
+            "done_${:uid}:\n\t}",
+            "r,r");
+}
+
+void hopper::arriveBarrier(ThreadEmitter &emit, Value barrier) {
+  memoryAsm(emit, barrier, "mbarrier.arrive.shared::cta.b64 _, [$0];", "r");
+}
+
+void hopper::arriveBarrierIf(ThreadEmitter &emit, Value predicate,
+                             Value barrier) {
+  memoryAsm(emit, {predicate, barrier},
+            "@$0 mbarrier.arrive.shared::cta.b64 _, [$1];", "b,r");
+}
+
+void hopper::expectBytes(ThreadEmitter &emit, Value barrier, int64_t bytes) {
+  memoryAsm(emit, {barrier, emit.i32(bytes)},
+            "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [$0], $1;", "r,r");
+}
+
+void hopper::loadTensor(ThreadEmitter &emit, Value sharedAddress, Value map,
+                        ValueRange coordinates, Value barrier) {
+  SmallVector<Value> operands = {sharedAddress, map, barrier};
+  llvm::append_range(operands, coordinates);
+  std::string text =
+      llvm::formatv("cp.async.bulk.tensor.{0}d.shared::cluster.global.tile."
+                    "mbarrier::complete_tx::bytes [$0], [$1, {{{1}}], [$2];",
+                    coordinates.size(), listOperands(3, coordinates.size()));
+  std::string constraints = "r,l,r";
+  for (size_t i = 0; i < coordinates.size(); ++i)
+    constraints += ",r";
+  memoryAsm(emit, operands, text, constraints);
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> hopper::multiply(ThreadEmitter &emit,
+                                    const WarpgroupProduct &product,
+                                    ValueRange accumulator) {
+  // A thread holds half as many values as there are columns: 64 rows over 128
+  // threads.
+  size_t numResults = product.columns / 2;
+  size_t first = numResults + accumulator.size();
+  size_t b = first + product.a.size();
+  bool isAInRegisters = product.a.size() > 1;
+  std::string a = listOperands(first, product.a.size());
+  std::string transpose = product.isBTransposed ? "1" : "0";
+  std::string text = llvm::formatv(
+      "{{\n\t.reg .pred accumulate;\n\t"
+      "setp.ne.b32 accumulate, {0}, 0;\n\t"
+      "wgmma.mma_async.sync.aligned.m64n{1}k16.f32.{2}.{2} {{{3}}, {4}, ${5}, "
+      "accumulate, 1, 1, {6}{7};\n\t}",
+      accumulator.empty() ? 0 : 1, product.columns,
+      product.element.isBF16() ? "bf16" : "f16", listOperands(0, numResults),
+      isAInRegisters ? "{" + a + "}" : a, b, isAInRegisters ? "" : "0, ",
+      transpose);
+  SmallVector<Value> operands(product.a);
+  operands.push_back(product.b);
+  return tiedAsm(emit, accumulator, numResults, operands, text,
+                 isAInRegisters ? "r,r,r,r,l" : "l,l");
+}
+
+SmallVector<Value> hopper::waitProducts(ThreadEmitter &emit, int64_t inFlight,
+                                        ValueRange values) {
+  std::string text =
+      llvm::formatv("wgmma.wait_group.sync.aligned {0};", inFlight);
+  return tiedAsm(emit, values, values.size(), {}, text, "~{memory}");
+}

@@ -1,0 +1,52 @@
+//===- HopperInstructions.h - sm_90a instructions, one call each -*- C++ -*-==//
+//
+// PTX that NVVM has no operation for, or none that can be ordered: the value
+// that an instruction changes asynchronously must go through the instruction
+// that waits for it, as an operand tied to a result.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_CONVERSION_HOPPERTONVVM_HOPPERINSTRUCTIONS_H
+#define ATTN_LIB_CONVERSION_HOPPERTONVVM_HOPPERINSTRUCTIONS_H
+
+#include "../TileToNVVM/ThreadEmitter.h"
+
+namespace mlir::hopper {
+
+/// Barriers are i32 addresses in shared memory.
+void initBarrier(tile::ThreadEmitter &emit, Value barrier, int64_t count);
+/// Makes initialised barriers visible to the other threads and to TMA.
+void fenceBarrierInit(tile::ThreadEmitter &emit);
+/// Spins until the phase with `parity` is complete.
+void waitBarrier(tile::ThreadEmitter &emit, Value barrier, Value parity);
+void arriveBarrier(tile::ThreadEmitter &emit, Value barrier);
+/// The same where `predicate` holds, without a branch: code behind it that
+/// needs the whole warp stays converged.
+void arriveBarrierIf(tile::ThreadEmitter &emit, Value predicate, Value barrier);
+/// The phase also waits for `bytes` more of TMA loads.
+void expectBytes(tile::ThreadEmitter &emit, Value barrier, int64_t bytes);
+
+/// Starts a TMA load of the tensor map's box at `coordinates`, innermost first.
+void loadTensor(tile::ThreadEmitter &emit, Value sharedAddress, Value map,
+                ValueRange coordinates, Value barrier);
+
+/// One wgmma instruction, m64 x columns x k16. The accumulator is empty to
+/// start from zero. `a` is a descriptor or four registers; `b` a descriptor.
+struct WarpgroupProduct {
+  int64_t columns;
+  Type element;
+  SmallVector<Value> a;
+  Value b;
+  /// b is stored [K, N], N contiguous.
+  bool isBTransposed;
+};
+SmallVector<Value> multiply(tile::ThreadEmitter &emit,
+                            const WarpgroupProduct &product,
+                            ValueRange accumulator);
+/// Waits until at most `inFlight` groups run; returns what `values` are then.
+SmallVector<Value> waitProducts(tile::ThreadEmitter &emit, int64_t inFlight,
+                                ValueRange values);
+
+} // namespace mlir::hopper
+
+#endif // ATTN_LIB_CONVERSION_HOPPERTONVVM_HOPPERINSTRUCTIONS_H

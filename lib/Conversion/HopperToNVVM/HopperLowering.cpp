@@ -1,0 +1,371 @@
+//===- HopperLowering.cpp - One warp-specialised kernel to NVVM -----------===//
+
+#include "HopperLowering.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::hopper;
+using namespace mlir::tile;
+
+// 128-byte swizzle atoms repeat every 1024 bytes of the address.
+static constexpr int64_t kSlotAlignment = 1024;
+static constexpr int64_t kBarrierBytes = 8;
+static constexpr int64_t kWarpsPerWarpgroup = 4;
+static constexpr int64_t kProductDepth = 16;
+static constexpr int64_t kTensorMapBytes = 128;
+static constexpr int64_t kTensorMapAlignment = 64;
+
+//===----------------------------------------------------------------------===//
+// Frame
+//===----------------------------------------------------------------------===//
+
+LogicalResult HopperLowering::run() {
+  if (failed(findRoles()) || failed(checkLayouts()) ||
+      failed(allocateRings()) || failed(collectTensorMaps()))
+    return failure();
+  describeParameters();
+  createFunction();
+  bindArguments();
+  bindTensorMaps();
+  initBarriers();
+  if (failed(lowerRoles()))
+    return failure();
+  emit.create<LLVM::ReturnOp>(ValueRange());
+  return success();
+}
+
+LogicalResult HopperLowering::findRoles() {
+  for (Operation &op : kernel.getBody().front()) {
+    if (auto found = dyn_cast<WarpSpecializeOp>(op)) {
+      if (roles)
+        return found.emitOpError("is the second in its kernel; there can be "
+                                 "only one");
+      roles = found;
+    } else if (!isa<CreateRingOp, tile::ReturnOp>(op)) {
+      return op.emitOpError("stands outside of the roles of a kernel with "
+                            "warp roles; only hopper.create_ring may");
+    }
+  }
+  return success();
+}
+
+LogicalResult HopperLowering::allocateRings() {
+  int64_t bytes = 0;
+  for (auto op : kernel.getBody().getOps<CreateRingOp>()) {
+    auto type = cast<RingType>(op.getType());
+    rings[op] = {type, bytes, 0};
+    bytes += llvm::alignTo(type.getBytes(), kSlotAlignment);
+  }
+  firstBarrier = bytes;
+  for (auto &[op, ring] : rings) {
+    ring.barriers = bytes;
+    bytes += 2 * kBarrierBytes * ring.type.getStages();
+  }
+  for (auto &[op, ring] : rings)
+    ringOf[op->getResult(0)] = &ring;
+  // The driver aligns dynamic shared memory to 16 bytes only.
+  sharedBytes = bytes + kSlotAlignment;
+  if (sharedBytes <= maxSharedBytes)
+    return success();
+  InFlightDiagnostic diag =
+      kernel.emitOpError("needs ")
+      << sharedBytes << " bytes of shared memory, but a program may use "
+      << maxSharedBytes << "; use smaller tiles or fewer num_stages";
+  for (auto &[op, ring] : rings)
+    diag.attachNote(op->getLoc())
+        << ring.type.getBytes() << " bytes for " << ring.type;
+  return diag;
+}
+
+unsigned HopperLowering::getKernelArgument(Value roleArgument) {
+  unsigned number = cast<BlockArgument>(roleArgument).getArgNumber();
+  return cast<BlockArgument>(roles.getArgs()[number]).getArgNumber();
+}
+
+LogicalResult HopperLowering::collectTensorMaps() {
+  WalkResult result = roles.getProducer().walk([&](TmaLoadOp op) {
+    auto argument = dyn_cast<BlockArgument>(op.getSource());
+    if (!argument || argument.getOwner() != &roles.getProducer().front() ||
+        !isa<BlockArgument>(roles.getArgs()[argument.getArgNumber()])) {
+      op.emitOpError("must load from an argument of the kernel: its tensor map "
+                     "is made at launch");
+      return WalkResult::interrupt();
+    }
+    int64_t rows = op.getSlot().getType().getTile().getDimSize(0);
+    tensorMaps.insert({{getKernelArgument(argument), rows}, Value()});
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+void HopperLowering::describeParameters() {
+  extraParameters.assign(tensorMaps.size(),
+                         LLVM::LLVMPointerType::get(emit.getContext()));
+}
+
+/// Tensor maps are the last parameters, by value in constant memory.
+void HopperLowering::bindTensorMaps() {
+  Type storage = LLVM::LLVMArrayType::get(emit.getI8Type(), kTensorMapBytes);
+  unsigned number = function.getNumArguments() - tensorMaps.size();
+  SmallVector<Attribute> recipes;
+  for (auto &[key, map] : tensorMaps) {
+    function.setArgAttr(number, LLVM::LLVMDialect::getByValAttrName(),
+                        TypeAttr::get(storage));
+    function.setArgAttr(number, NVVM::NVVMDialect::getGridConstantAttrName(),
+                        emit.getUnitAttr());
+    function.setArgAttr(number, LLVM::LLVMDialect::getAlignAttrName(),
+                        emit.getI64IntegerAttr(kTensorMapAlignment));
+    map = function.getArgument(number++);
+    recipes.push_back(emit.getDictionaryAttr(
+        {emit.getNamedAttr("argument", emit.getI64IntegerAttr(key.first)),
+         emit.getNamedAttr("rows", emit.getI64IntegerAttr(key.second)),
+         emit.getNamedAttr("columns",
+                           emit.getI64IntegerAttr(RingType::kBlockColumns))}));
+  }
+  function->setAttr("attn.tensor_maps", emit.getArrayAttr(recipes));
+  function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                    emit.getI32IntegerAttr(1));
+}
+
+void HopperLowering::initBarriers() {
+  Value unaligned = emit.add(sharedBase, emit.i32(kSlotAlignment - 1));
+  alignedBase = emit.andBits(unaligned, emit.i32(-kSlotAlignment));
+  Value warpgroup = emit.div(thread, WarpSpecializeOp::kWarpgroupThreads);
+  // A shuffle tells ptxas that the whole warp agrees: descriptors stay in
+  // uniform registers.
+  warpgroupIndex = emit.create<NVVM::ShflOp>(
+      emit.getI32Type(), emit.i32(-1), warpgroup, emit.i32(0), emit.i32(31),
+      NVVM::ShflKind::idx, UnitAttr());
+  isFirstLane = emit.equal(lane, emit.i32(0));
+
+  auto branch =
+      emit.create<scf::IfOp>(emit.equal(thread, emit.i32(0)), /*else=*/false);
+  {
+    OpBuilder::InsertionGuard guard(emit);
+    emit.setInsertionPointToStart(branch.thenBlock());
+    int64_t emptyCount = kWarpsPerWarpgroup * roles.getWarpgroups();
+    for (auto &[op, ring] : rings) {
+      int64_t stages = ring.type.getStages();
+      for (int64_t i = 0; i < 2 * stages; ++i) {
+        Value barrier =
+            emit.add(alignedBase, emit.i32(ring.barriers + kBarrierBytes * i));
+        initBarrier(emit, barrier, i < stages ? 1 : emptyCount);
+      }
+    }
+    fenceBarrierInit(emit);
+  }
+  emit.create<NVVM::BarrierOp>();
+}
+
+//===----------------------------------------------------------------------===//
+// Roles
+//===----------------------------------------------------------------------===//
+
+LogicalResult HopperLowering::lowerRoles() {
+  Value isProducer = emit.equal(warpgroupIndex, emit.i32(0));
+  auto branch = emit.create<scf::IfOp>(isProducer, /*else=*/true);
+  OpBuilder::InsertionGuard guard(emit);
+  emit.setInsertionPointToStart(branch.thenBlock());
+  if (failed(lowerProducer()))
+    return failure();
+  emit.setInsertionPointToStart(branch.elseBlock());
+  return lowerConsumer();
+}
+
+LogicalResult HopperLowering::lowerRole(Region &region) {
+  for (auto [operand, argument] :
+       llvm::zip_equal(roles.getArgs(), region.getArguments())) {
+    if (Ring *ring = ringOf.lookup(operand))
+      ringOf[argument] = ring;
+    else if (isa<MemRefType>(operand.getType())) {
+      MemRefArgument memref = memrefs.lookup(operand);
+      memrefs[argument] = memref;
+    } else
+      scalars.map(argument, scalars.lookup(operand));
+  }
+  return lowerBlock(region.front());
+}
+
+LogicalResult HopperLowering::lowerProducer() {
+  emit.create<NVVM::SetMaxRegisterOp>(roles.getProducerRegisters(),
+                                      NVVM::SetMaxRegisterAction::decrease);
+  // One thread issues; the others are done.
+  auto branch =
+      emit.create<scf::IfOp>(emit.equal(thread, emit.i32(0)), /*else=*/false);
+  OpBuilder::InsertionGuard guard(emit);
+  emit.setInsertionPointToStart(branch.thenBlock());
+  return lowerRole(roles.getProducer());
+}
+
+LogicalResult HopperLowering::lowerConsumer() {
+  emit.create<NVVM::SetMaxRegisterOp>(roles.getConsumerRegisters(),
+                                      NVVM::SetMaxRegisterAction::increase);
+  thread = emit.sub(thread, emit.i32(WarpSpecializeOp::kWarpgroupThreads));
+  warp = emit.sub(warp, emit.i32(kWarpsPerWarpgroup));
+  warpgroupIndex = emit.sub(warpgroupIndex, emit.i32(1));
+  return lowerRole(roles.getConsumer());
+}
+
+LogicalResult HopperLowering::lowerOp(Operation *op) {
+  auto done = [](auto &&lower) {
+    lower();
+    return success();
+  };
+  return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](AcquireOp op) { return done([&] { lowerAcquire(op); }); })
+      .Case([&](WaitOp op) { return done([&] { lowerWait(op); }); })
+      .Case([&](TmaLoadOp op) { return done([&] { lowerTmaLoad(op); }); })
+      .Case([&](CommitOp op) {
+        return done([&] { arriveBarrier(emit, slots[op.getSlot()].full); });
+      })
+      .Case([&](ReleaseOp op) {
+        return done([&] {
+          arriveBarrierIf(emit, isFirstLane, slots[op.getSlot()].empty);
+        });
+      })
+      .Case([&](WgmmaOp op) { return done([&] { lowerWgmma(op); }); })
+      .Case([&](WgmmaWaitOp op) { return done([&] { lowerWgmmaWait(op); }); })
+      .Default([&](Operation *op) { return KernelLowering::lowerOp(op); });
+}
+
+//===----------------------------------------------------------------------===//
+// Rings
+//===----------------------------------------------------------------------===//
+
+HopperLowering::Slot HopperLowering::getSlot(Value ringValue, Value number) {
+  Ring &ring = *ringOf[ringValue];
+  int64_t stages = ring.type.getStages();
+  Value index = emit.rem(number, stages);
+  Value offset = emit.mul(index, emit.i32(ring.type.getSlotBytes()));
+  Value address = emit.add(emit.add(alignedBase, emit.i32(ring.slots)), offset);
+  Value full = emit.add(emit.add(alignedBase, emit.i32(ring.barriers)),
+                        emit.mul(index, emit.i32(kBarrierBytes)));
+  return {address, full, emit.add(full, emit.i32(kBarrierBytes * stages))};
+}
+
+Value HopperLowering::getParity(RingType type, Value number) {
+  return emit.andBits(emit.div(number, type.getStages()), emit.i32(1));
+}
+
+void HopperLowering::lowerAcquire(AcquireOp op) {
+  Value number = getScalar(op.getNumber());
+  Slot slot = getSlot(op.getRing(), number);
+  // The first time around every slot is empty: the phase before the first
+  // counts as complete.
+  Value parity = getParity(op.getRing().getType(), number);
+  waitBarrier(emit, slot.empty, emit.xorBits(parity, emit.i32(1)));
+  slots[op.getSlot()] = slot;
+}
+
+void HopperLowering::lowerWait(WaitOp op) {
+  Value number = getScalar(op.getNumber());
+  Slot slot = getSlot(op.getRing(), number);
+  waitBarrier(emit, slot.full, getParity(op.getRing().getType(), number));
+  slots[op.getSlot()] = slot;
+}
+
+void HopperLowering::lowerTmaLoad(TmaLoadOp op) {
+  const Slot &slot = slots[op.getSlot()];
+  RankedTensorType tile = op.getSlot().getType().getTile();
+  Value map =
+      tensorMaps[{getKernelArgument(op.getSource()), tile.getDimSize(0)}];
+  SmallVector<Value> coordinates;
+  for (Value index : llvm::reverse(op.getIndices()))
+    coordinates.push_back(getScalar(index));
+  auto ring = RingType::get(op.getContext(), /*stages=*/1, tile);
+  expectBytes(emit, slot.full, ring.getSlotBytes());
+  Value firstColumn = coordinates[0];
+  for (int64_t block = 0; block < ring.getNumBlocks(); ++block) {
+    coordinates[0] =
+        emit.add(firstColumn, emit.i32(block * RingType::kBlockColumns));
+    loadTensor(emit,
+               emit.add(slot.address, emit.i32(block * ring.getBlockBytes())),
+               map, coordinates, slot.full);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+// Matrix descriptors (PTX ISA, "Matrix descriptor format"): addresses and
+// offsets in units of 16 bytes, the stride offset in bits 32 to 45 and the
+// 128-byte swizzle mode in bits 62 and 63.
+static constexpr int64_t kDescriptorUnit = 16;
+static constexpr int64_t kAtomBytes = 1024;
+static constexpr int64_t kDescriptorHigh =
+    (int64_t(1) << 62) | (kAtomBytes / kDescriptorUnit) << 32;
+static constexpr int64_t kLeadingOffsetShift = 16;
+
+/// `offset` from `address`, both in descriptor units.
+Value HopperLowering::makeDescriptor(Value address, int64_t leadingOffset,
+                                     int64_t offset) {
+  Value low = emit.add(
+      address, emit.i32(offset + (leadingOffset << kLeadingOffsetShift)));
+  Value wide = emit.create<arith::ExtUIOp>(emit.getI64Type(), low);
+  return emit.orBits(wide, emit.i64(kDescriptorHigh));
+}
+
+/// Where k16 step `step` of a K-major tile of `rows` rows begins: 32 bytes
+/// further in the 128-byte rows, and in the next block of 64 columns every 4.
+static int64_t getKMajorOffset(int64_t step, int64_t rows) {
+  constexpr int64_t kSteps = RingType::kBlockColumns / kProductDepth;
+  return (step % kSteps) * 32 / kDescriptorUnit +
+         (step / kSteps) * rows * 128 / kDescriptorUnit;
+}
+
+void HopperLowering::lowerWgmma(WgmmaOp op) {
+  RankedTensorType tileB = op.getB().getType().getTile();
+  bool isKMajor = op.getTransposeB();
+  int64_t rowsB = tileB.getDimSize(0);
+  int64_t depth = tileB.getDimSize(isKMajor ? 1 : 0);
+  Value addressB =
+      emit.create<arith::ShRUIOp>(slots[op.getB()].address, emit.i32(4));
+  auto slotA = dyn_cast<SlotType>(op.getA().getType());
+  Value addressA;
+  if (slotA) {
+    int64_t warpgroupBytes = WarpSpecializeOp::kRowsPerWarpgroup * 128;
+    Value offset = emit.mul(warpgroupIndex, emit.i32(warpgroupBytes));
+    addressA = emit.create<arith::ShRUIOp>(
+        emit.add(slots[op.getA()].address, offset), emit.i32(4));
+  }
+
+  WarpgroupProduct product;
+  product.columns = tileB.getDimSize(isKMajor ? 0 : 1);
+  product.element = tileB.getElementType();
+  product.isBTransposed = !isKMajor;
+  SmallVector<Value> accumulator;
+  if (op.getAcc())
+    accumulator.assign(getFragment(op.getAcc()).begin(),
+                       getFragment(op.getAcc()).end());
+
+  emit.create<NVVM::WgmmaFenceAlignedOp>();
+  for (int64_t step = 0; step < depth / kProductDepth; ++step) {
+    product.a.clear();
+    if (slotA) {
+      int64_t rowsA = slotA.getTile().getDimSize(0);
+      product.a.push_back(makeDescriptor(addressA, /*leadingOffset=*/1,
+                                         getKMajorOffset(step, rowsA)));
+    } else {
+      for (Value pair : ArrayRef(getFragment(op.getA())).slice(4 * step, 4))
+        product.a.push_back(emit.bitcast(pair, emit.getI32Type()));
+    }
+    // [K, N]: a step is 16 rows of 128 bytes further, and the leading offset
+    // leads to the next block of 64 columns.
+    product.b =
+        isKMajor ? makeDescriptor(addressB, /*leadingOffset=*/1,
+                                  getKMajorOffset(step, rowsB))
+                 : makeDescriptor(addressB, rowsB * 128 / kDescriptorUnit,
+                                  step * kProductDepth * 128 / kDescriptorUnit);
+    accumulator = multiply(emit, product, accumulator);
+  }
+  emit.create<NVVM::WgmmaGroupSyncAlignedOp>();
+  fragments[op.getResult()] = Fragment(accumulator.begin(), accumulator.end());
+}
+
+void HopperLowering::lowerWgmmaWait(WgmmaWaitOp op) {
+  SmallVector<Value> values =
+      waitProducts(emit, op.getInFlight(), getFragment(op.getPending()));
+  fragments[op.getResult()] = Fragment(values.begin(), values.end());
+}

@@ -1,0 +1,42 @@
+//===- HopperToNVVM.cpp - Warp-specialised kernels to GPU kernels ---------===//
+
+#include "HopperLowering.h"
+#include "attn/Conversion/Passes.h"
+#include "attn/Target/TargetInfo.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace mlir::attn {
+#define GEN_PASS_DEF_CONVERTHOPPERTONVVM
+#include "attn/Conversion/Passes.h.inc"
+} // namespace mlir::attn
+
+using namespace mlir;
+using namespace mlir::hopper;
+
+// CUDA C++ Programming Guide, "Compute Capabilities" (9.0: 227 KB a block).
+static constexpr int64_t kMaxSharedBytes = 227 * 1024;
+
+static bool hasRoles(tile::KernelOp kernel) {
+  return !kernel.getBody().getOps<WarpSpecializeOp>().empty();
+}
+
+namespace {
+struct ConvertHopperToNVVMPass
+    : attn::impl::ConvertHopperToNVVMBase<ConvertHopperToNVVMPass> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    SmallVector<tile::KernelOp> kernels = llvm::to_vector(
+        llvm::make_filter_range(module.getOps<tile::KernelOp>(), hasRoles));
+    if (kernels.empty())
+      return;
+    gpu::GPUModuleOp gpuModule = tile::createGPUModule(module);
+    LLVM::GlobalOp sharedMemory = tile::createSharedMemory(gpuModule);
+    for (tile::KernelOp kernel : kernels) {
+      HopperLowering lowering(kernel, gpuModule, sharedMemory, kMaxSharedBytes);
+      if (failed(lowering.run()))
+        return signalPassFailure();
+      kernel.erase();
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,119 @@
+//===- KVLoopKernel.cpp - The parts of a kernel with a kv_loop ------------===//
+
+#include "KVLoopKernel.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mlir::tile;
+
+static FailureOr<KVLoopOp> findLoop(KernelOp kernel) {
+  SmallVector<KVLoopOp> loops;
+  kernel.walk([&](KVLoopOp loop) { loops.push_back(loop); });
+  if (loops.size() != 1)
+    return kernel.emitOpError("needs exactly one tile.kv_loop to be split into "
+                              "warp roles; it has ")
+           << loops.size();
+  if (loops[0]->getParentOp() != kernel)
+    return loops[0].emitOpError(
+        "must stand in the body of the kernel to be split into warp roles");
+  return loops[0];
+}
+
+/// The only product in `region`.
+static FailureOr<MmaOp> findProduct(KVLoopOp loop, Region &region,
+                                    StringRef name) {
+  auto products = llvm::to_vector(region.front().getOps<MmaOp>());
+  if (products.size() != 1)
+    return loop.emitOpError("needs exactly one tile.mma in its ")
+           << name << " region to be split into warp roles; it has "
+           << products.size();
+  if (products[0].getPath() != MatmulPath::MMA)
+    return products[0].emitOpError(
+        "must multiply 16-bit types (path mma) to run as wgmma");
+  return products[0];
+}
+
+/// The load in `block` that `operand` of `product` comes straight from.
+static FailureOr<LoadOp> findLoad(MmaOp product, Value operand, Block &block,
+                                  StringRef where) {
+  auto load = operand.getDefiningOp<LoadOp>();
+  if (!load || load->getBlock() != &block)
+    return product.emitOpError("takes an operand that is no tile.load ")
+           << where << ", which the producer could copy to shared memory";
+  if (!load->hasOneUse()) {
+    InFlightDiagnostic diag = product.emitOpError(
+        "takes a tile that others use too; give them a tile.load of their own");
+    diag.attachNote(load.getLoc()) << "the tile";
+    return diag;
+  }
+  return load;
+}
+
+/// Checks that only the parts multiply tiles.
+static LogicalResult verifyNoOtherProduct(KernelOp kernel,
+                                          const KVLoopKernel &parts) {
+  WalkResult result = kernel.walk([&](MmaOp op) {
+    if (parts.isReplaced(op))
+      return WalkResult::advance();
+    op.emitOpError("is outside of the qk and pv regions of tile.kv_loop, where "
+                   "it has no lowering to wgmma");
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
+/// Finds the loop-carried value that is the result of the pv product.
+static LogicalResult findAccumulator(KVLoopKernel &parts) {
+  Operation *yield = parts.loop.getPv().front().getTerminator();
+  if (!parts.pv->hasOneUse() || *parts.pv->user_begin() != yield)
+    return parts.pv.emitOpError(
+        "must be yielded as it is; move what follows it to the next step or "
+        "behind the loop");
+  parts.accIndex = parts.pv->use_begin()->getOperandNumber();
+  return success();
+}
+
+FailureOr<KVLoopKernel> KVLoopKernel::match(KernelOp kernel) {
+  KVLoopKernel parts;
+  FailureOr<KVLoopOp> loop = findLoop(kernel);
+  if (failed(loop))
+    return failure();
+  parts.loop = *loop;
+  FailureOr<MmaOp> qk = findProduct(*loop, loop->getQk(), "qk");
+  FailureOr<MmaOp> pv = findProduct(*loop, loop->getPv(), "pv");
+  if (failed(qk) || failed(pv))
+    return failure();
+  parts.qk = *qk;
+  parts.pv = *pv;
+  if (!qk->getTransposeB() || pv->getTransposeB())
+    return loop->emitOpError("must have transpose_b on its qk product and not "
+                             "on its pv product to run as wgmma");
+  if (!matchPattern(qk->getAcc(), m_AnyZeroFloat()))
+    return qk->emitOpError("must accumulate to zero to run as wgmma");
+
+  FailureOr<LoadOp> q =
+      findLoad(*qk, qk->getA(), kernel.getBody().front(), "before the loop");
+  FailureOr<LoadOp> k = findLoad(
+      *qk, qk->getB(), *qk->getOperation()->getBlock(), "in its region");
+  FailureOr<LoadOp> v = findLoad(
+      *pv, pv->getB(), *pv->getOperation()->getBlock(), "in its region");
+  if (failed(q) || failed(k) || failed(v))
+    return failure();
+  parts.qLoad = *q;
+  parts.kLoad = *k;
+  parts.vLoad = *v;
+  if (failed(verifyNoOtherProduct(kernel, parts)) ||
+      failed(findAccumulator(parts)))
+    return failure();
+  return parts;
+}
+
+bool KVLoopKernel::canOverlap() {
+  unsigned fromEnd = loop.getInits().size() - accIndex;
+  for (Region *region : {&loop.getQk(), &loop.getScore(), &loop.getSoftmax()}) {
+    Block &block = region->front();
+    if (!block.getArgument(block.getNumArguments() - fromEnd).use_empty())
+      return false;
+  }
+  return true;
+}

@@ -1,0 +1,35 @@
+//===- KVLoopKernel.h - The parts of a kernel with a kv_loop ----*- C++ -*-===//
+
+#ifndef ATTN_LIB_CONVERSION_TILETOHOPPER_KVLOOPKERNEL_H
+#define ATTN_LIB_CONVERSION_TILETOHOPPER_KVLOOPKERNEL_H
+
+#include "attn/Dialect/Tile/IR/TileOps.h"
+
+namespace mlir::tile {
+
+/// A kernel that computes its product operands from three loads: Q before the
+/// loop, K and V in it.
+struct KVLoopKernel {
+  /// Finds the parts, or says at the place why the kernel can't be split into
+  /// warp roles.
+  static FailureOr<KVLoopKernel> match(KernelOp kernel);
+
+  /// True for the ops that the split replaces: the loads and the products.
+  bool isReplaced(Operation *op) const {
+    return op == qLoad || op == kLoad || op == vLoad || op == qk || op == pv;
+  }
+
+  /// True if qk, score and softmax of a step don't need the accumulator, so
+  /// that they may run before the product of the step before is complete.
+  bool canOverlap();
+
+  KVLoopOp loop;
+  LoadOp qLoad, kLoad, vLoad;
+  MmaOp qk, pv;
+  /// The loop-carried value that `pv` computes.
+  unsigned accIndex = 0;
+};
+
+} // namespace mlir::tile
+
+#endif // ATTN_LIB_CONVERSION_TILETOHOPPER_KVLOOPKERNEL_H

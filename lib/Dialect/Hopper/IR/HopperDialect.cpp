@@ -1,0 +1,42 @@
+//===- HopperDialect.cpp - The hopper dialect -----------------------------===//
+
+#include "attn/Dialect/Hopper/IR/HopperOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::hopper;
+
+#include "attn/Dialect/Hopper/IR/HopperDialect.cpp.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "attn/Dialect/Hopper/IR/HopperTypes.cpp.inc"
+
+void HopperDialect::initialize() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "attn/Dialect/Hopper/IR/HopperTypes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "attn/Dialect/Hopper/IR/HopperOps.cpp.inc"
+      >();
+}
+
+LogicalResult RingType::verify(function_ref<InFlightDiagnostic()> emitError,
+                               int64_t stages, RankedTensorType tile) {
+  if (stages < 1)
+    return emitError() << "needs at least 1 stage, not " << stages;
+  Type element = tile.getElementType();
+  if (!tile.hasStaticShape() || tile.getRank() != 2 ||
+      !(element.isF16() || element.isBF16()))
+    return emitError() << "holds static rank-2 tiles of f16 or bf16, not "
+                       << tile;
+  // The box of one TMA load, and whole swizzle atoms of 8 rows.
+  int64_t rows = tile.getDimSize(0);
+  if (rows % 8 != 0 || rows < 8 || rows > 256)
+    return emitError() << "holds tiles of 8 to 256 rows, a multiple of 8, not "
+                       << rows;
+  return success();
+}

@@ -1,0 +1,126 @@
+// RUN: attn-opt %s --split-input-file --verify-diagnostics
+
+// expected-error @+1 {{needs at least 1 stage, not 0}}
+func.func private @stages() -> !hopper.ring<0 x tensor<64x64xbf16>>
+
+// -----
+
+// expected-error @+1 {{holds static rank-2 tiles of f16 or bf16, not 'tensor<64x64xf32>'}}
+func.func private @element() -> !hopper.ring<2 x tensor<64x64xf32>>
+
+// -----
+
+// expected-error @+1 {{holds tiles of 8 to 256 rows, a multiple of 8, not 12}}
+func.func private @rows() -> !hopper.ring<2 x tensor<12x64xbf16>>
+
+// -----
+
+tile.kernel @producer_registers() attributes {num_warps = 8 : i32} {
+  // expected-error @+1 {{gives the producer 20 registers, but setmaxnreg takes multiples of 8 from 24 to 256}}
+  hopper.warp_specialize producer registers(20) () {
+    %c = arith.constant 0 : i32
+  } consumer warpgroups(1) registers(240) () {
+    %c = arith.constant 0 : i32
+  }
+  tile.return
+}
+
+// -----
+
+tile.kernel @threads() attributes {num_warps = 8 : i32} {
+  // expected-error @+1 {{uses 384 threads, but the kernel has num_warps = 8}}
+  hopper.warp_specialize producer registers(24) () {
+    %c = arith.constant 0 : i32
+  } consumer warpgroups(2) registers(240) () {
+    %c = arith.constant 0 : i32
+  }
+  tile.return
+}
+
+// -----
+
+tile.kernel @arguments(%x: f32) attributes {num_warps = 8 : i32} {
+  // expected-error @+1 {{has a consumer region whose arguments are not of the operands' types}}
+  hopper.warp_specialize(%x : f32) producer registers(24) (%a: f32) {
+    %c = arith.constant 0 : i32
+  } consumer warpgroups(1) registers(240) () {
+    %c = arith.constant 0 : i32
+  }
+  tile.return
+}
+
+// -----
+
+tile.kernel @isolated(%x: f32) attributes {num_warps = 8 : i32} {
+  hopper.warp_specialize producer registers(24) () {
+    %c = arith.constant 0 : i32
+  } consumer warpgroups(1) registers(240) () {
+    // expected-error @+1 {{use of undeclared SSA value name}}
+    %y = arith.addf %x, %x : f32
+  }
+  tile.return
+}
+
+// -----
+
+func.func @indices(%m: memref<?x64xbf16>, %slot: !hopper.slot<tensor<64x64xbf16>>, %i: i32) {
+  // expected-error @+1 {{needs 2 indices, not 1}}
+  hopper.tma_load %m[%i] to %slot : memref<?x64xbf16>, <tensor<64x64xbf16>>
+  return
+}
+
+// -----
+
+func.func @rank(%m: memref<?xbf16>, %slot: !hopper.slot<tensor<64x64xbf16>>, %i: i32) {
+  // expected-error @+1 {{takes memrefs of rank 2 to 5, not 1}}
+  hopper.tma_load %m[%i] to %slot : memref<?xbf16>, <tensor<64x64xbf16>>
+  return
+}
+
+// -----
+
+func.func @load_type(%m: memref<?x64xf16>, %slot: !hopper.slot<tensor<64x64xbf16>>, %i: i32) {
+  // expected-error @+1 {{copies 'f16' to a slot of another element type}}
+  hopper.tma_load %m[%i, %i] to %slot : memref<?x64xf16>, <tensor<64x64xbf16>>
+  return
+}
+
+// -----
+
+func.func @shapes(%a: !hopper.slot<tensor<64x64xbf16>>, %b: !hopper.slot<tensor<64x32xbf16>>) {
+  // expected-error @+1 {{has shapes that don't multiply}}
+  %0 = hopper.wgmma %a, %b {transpose_b} : !hopper.slot<tensor<64x64xbf16>>, <tensor<64x32xbf16>> -> <tensor<64x64xf32>>
+  return
+}
+
+// -----
+
+func.func @element_types(%a: !hopper.slot<tensor<64x64xf16>>, %b: !hopper.slot<tensor<64x64xbf16>>) {
+  // expected-error @+1 {{multiplies one 16-bit type and accumulates in f32}}
+  %0 = hopper.wgmma %a, %b : !hopper.slot<tensor<64x64xf16>>, <tensor<64x64xbf16>> -> <tensor<64x64xf32>>
+  return
+}
+
+// -----
+
+func.func @instruction(%a: !hopper.slot<tensor<32x64xbf16>>, %b: !hopper.slot<tensor<64x64xbf16>>) {
+  // expected-error @+1 {{needs rows in multiples of 64}}
+  %0 = hopper.wgmma %a, %b : !hopper.slot<tensor<32x64xbf16>>, <tensor<64x64xbf16>> -> <tensor<32x64xf32>>
+  return
+}
+
+// -----
+
+func.func @accumulator(%a: !hopper.slot<tensor<64x64xbf16>>, %acc: tensor<64x32xf32>) {
+  // expected-error @+1 {{accumulates to 'tensor<64x32xf32>' but yields}}
+  %0 = hopper.wgmma %a, %a acc %acc : tensor<64x32xf32> : !hopper.slot<tensor<64x64xbf16>>, <tensor<64x64xbf16>> -> <tensor<64x64xf32>>
+  return
+}
+
+// -----
+
+func.func @wait(%p: !hopper.pending<tensor<64x64xf32>>) {
+  // expected-error @+1 {{yields the tile of its operand}}
+  %0 = hopper.wgmma_wait 0, %p : <tensor<64x64xf32>> -> tensor<64x32xf32>
+  return
+}

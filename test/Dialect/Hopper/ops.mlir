@@ -1,0 +1,41 @@
+// RUN: attn-opt %s | attn-opt | FileCheck %s
+
+!ring = !hopper.ring<2 x tensor<64x128xbf16>>
+
+// CHECK-LABEL: tile.kernel @roles(
+tile.kernel @roles(%k: memref<?x4x?x128xbf16, strided<[?, ?, ?, 1]>>) attributes {num_warps = 8 : i32} {
+  // CHECK: %[[RING:.*]] = hopper.create_ring : <2 x tensor<64x128xbf16>>
+  %ring = hopper.create_ring : !ring
+  // CHECK: hopper.warp_specialize(%{{.*}}, %[[RING]] : memref
+  // CHECK: producer registers(24) (%[[K:.*]]: memref<?x4x?x128xbf16, {{.*}}>, %[[R:.*]]: !hopper.ring<2 x tensor<64x128xbf16>>) {
+  hopper.warp_specialize(%k, %ring : memref<?x4x?x128xbf16, strided<[?, ?, ?, 1]>>, !ring)
+    producer registers(24) (%src: memref<?x4x?x128xbf16, strided<[?, ?, ?, 1]>>, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      // CHECK: %[[SLOT:.*]] = hopper.acquire %[[R]][%{{.*}}] : <2 x tensor<64x128xbf16>>
+      %slot = hopper.acquire %r[%c0] : !ring
+      // CHECK: hopper.tma_load %[[K]][%{{.*}}] to %[[SLOT]] :
+      hopper.tma_load %src[%c0, %c0, %c0, %c0] to %slot
+        : memref<?x4x?x128xbf16, strided<[?, ?, ?, 1]>>, <tensor<64x128xbf16>>
+      // CHECK: hopper.commit %[[SLOT]]
+      hopper.commit %slot : <tensor<64x128xbf16>>
+    // CHECK: } consumer warpgroups(1) registers(240)
+    } consumer warpgroups(1) registers(240) (%src: memref<?x4x?x128xbf16, strided<[?, ?, ?, 1]>>, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %p = arith.constant dense<1.0> : tensor<64x64xbf16>
+      %zero = arith.constant dense<0.0> : tensor<64x128xf32>
+      // CHECK: %[[T:.*]] = hopper.wait %{{.*}}[%{{.*}}]
+      %t = hopper.wait %r[%c0] : !ring
+      // CHECK: %[[S:.*]] = hopper.wgmma %[[T]], %[[T]] {transpose_b} : !hopper.slot<tensor<64x128xbf16>>, <tensor<64x128xbf16>> -> <tensor<64x64xf32>>
+      %s = hopper.wgmma %t, %t {transpose_b} : !hopper.slot<tensor<64x128xbf16>>, <tensor<64x128xbf16>> -> <tensor<64x64xf32>>
+      // CHECK: %[[O:.*]] = hopper.wgmma %{{.*}}, %[[T]] acc %{{.*}} : tensor<64x128xf32> : tensor<64x64xbf16>, <tensor<64x128xbf16>> -> <tensor<64x128xf32>>
+      %o = hopper.wgmma %p, %t acc %zero : tensor<64x128xf32> : tensor<64x64xbf16>, <tensor<64x128xbf16>> -> <tensor<64x128xf32>>
+      // CHECK: hopper.wgmma %{{.*}}, %[[T]] acc %[[O]] : !hopper.pending<tensor<64x128xf32>>
+      %o2 = hopper.wgmma %p, %t acc %o : !hopper.pending<tensor<64x128xf32>> : tensor<64x64xbf16>, <tensor<64x128xbf16>> -> <tensor<64x128xf32>>
+      // CHECK: hopper.wgmma_wait 2, %[[S]] : <tensor<64x64xf32>> -> tensor<64x64xf32>
+      %s1 = hopper.wgmma_wait 2, %s : <tensor<64x64xf32>> -> tensor<64x64xf32>
+      %o3 = hopper.wgmma_wait 0, %o2 : <tensor<64x128xf32>> -> tensor<64x128xf32>
+      // CHECK: hopper.release %[[T]]
+      hopper.release %t : <tensor<64x128xbf16>>
+    }
+  tile.return
+}
