@@ -7,6 +7,7 @@
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Pipelines/CPU.h"
 #include "attn/Pipelines/SM80.h"
+#include "attn/Pipelines/SM90a.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -112,6 +113,15 @@ static void registerPipeline(Variant variant, StringRef description) {
                        description, build, printOptions);
 }
 
+namespace {
+struct SM90aPipelineOptions : PassPipelineOptions<SM90aPipelineOptions> {
+  Option<bool> overlap{
+      *this, "overlap",
+      llvm::cl::desc("Run the products of neighbouring steps under the softmax"),
+      llvm::cl::init(true)};
+};
+} // namespace
+
 void attn::registerAttncPasses() {
   registerAttnPasses();
   registerAttncConversionPasses();
@@ -133,4 +143,10 @@ void attn::registerAttncPasses() {
                                buildKernelMiddle(pm, target);
                                buildBackEnd(pm, target);
                              });
+  PassPipelineRegistration<SM90aPipelineOptions>(
+      "tile-to-sm90a",
+      "Lowers attention kernels to warp-specialised GPU kernels for sm_90a",
+      [](OpPassManager &pm, const SM90aPipelineOptions &options) {
+        buildTileToSM90aPipeline(pm, options.overlap);
+      });
 }

@@ -1,0 +1,29 @@
+//===- SM90a.cpp - From tile kernels to LLVM dialect on sm_90a ------------===//
+
+#include "attn/Pipelines/SM90a.h"
+#include "attn/Conversion/Passes.h"
+#include "attn/Dialect/Hopper/Transforms/Passes.h"
+#include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+void attn::buildTileToSM90aPipeline(OpPassManager &pm, bool overlap) {
+  OpPassManager &kernel = pm.nest<tile::KernelOp>();
+  kernel.addPass(tile::createTileSplitKVRanges());
+  kernel.addPass(createConvertTileToHopper({overlap}));
+  kernel.addPass(hopper::createHopperVerifyProtocol());
+  kernel.addPass(tile::createTileRewriteMasks());
+  kernel.addPass(tile::createTileExpandOnlineSoftmax());
+  kernel.addPass(tile::createTileLowerMath());
+  kernel.addPass(createCanonicalizerPass());
+  kernel.addPass(createCSEPass());
+  kernel.addPass(hopper::createHopperAssignLayouts());
+  pm.addPass(createConvertHopperToNVVM());
+  pm.addPass(createSCFToControlFlowPass());
+  pm.addPass(createArithToLLVMConversionPass());
+  pm.addPass(createConvertControlFlowToLLVMPass());
+  pm.addPass(createReconcileUnrealizedCastsPass());
+}
