@@ -237,10 +237,10 @@ def ConvertHopperToNVVM : Pass<"convert-hopper-to-nvvm", "::mlir::ModuleOp"> {
   let description = [{
     Every `tile.kernel` with a `hopper.warp_specialize` becomes an `llvm.func` as
     `convert-tile-to-nvvm` makes it, whose last parameters are tensor maps: 128
-    bytes each, by value (`grid_constant`). The function's `attn.tensor_maps`
-    lists them: the memref argument of the kernel that the map describes, and
-    the rows and columns of its box; dimensions and strides are those of the
-    memref, innermost first, with the 128-byte swizzle and zero fill.
+    bytes each, by value (`grid_constant`). Each describes a memref argument of
+    the kernel, with its sizes and strides, a box of 64 columns by the rows of a
+    tile, the 128-byte swizzle and zero fill. The launches in the plan
+    (`attn.plan`) get them as arguments of type `tensor_map`.
 
     Slots lie in dynamic shared memory, aligned to 1024 bytes by the kernel
     itself, with their mbarriers behind them. Tile `n` of a ring is in slot

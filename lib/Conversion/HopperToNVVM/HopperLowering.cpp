@@ -99,6 +99,13 @@ LogicalResult HopperLowering::collectTensorMaps() {
   return failure(result.wasInterrupted());
 }
 
+SmallVector<TensorMap> HopperLowering::getTensorMaps() const {
+  return llvm::map_to_vector(tensorMaps, [](const auto &entry) {
+    auto [argument, rows] = entry.first;
+    return TensorMap{argument, rows, RingType::kBlockColumns};
+  });
+}
+
 void HopperLowering::describeParameters() {
   extraParameters.assign(tensorMaps.size(),
                          LLVM::LLVMPointerType::get(emit.getContext()));
@@ -108,7 +115,6 @@ void HopperLowering::describeParameters() {
 void HopperLowering::bindTensorMaps() {
   Type storage = LLVM::LLVMArrayType::get(emit.getI8Type(), kTensorMapBytes);
   unsigned number = function.getNumArguments() - tensorMaps.size();
-  SmallVector<Attribute> recipes;
   for (auto &[key, map] : tensorMaps) {
     function.setArgAttr(number, LLVM::LLVMDialect::getByValAttrName(),
                         TypeAttr::get(storage));
@@ -117,13 +123,7 @@ void HopperLowering::bindTensorMaps() {
     function.setArgAttr(number, LLVM::LLVMDialect::getAlignAttrName(),
                         emit.getI64IntegerAttr(kTensorMapAlignment));
     map = function.getArgument(number++);
-    recipes.push_back(emit.getDictionaryAttr(
-        {emit.getNamedAttr("argument", emit.getI64IntegerAttr(key.first)),
-         emit.getNamedAttr("rows", emit.getI64IntegerAttr(key.second)),
-         emit.getNamedAttr("columns",
-                           emit.getI64IntegerAttr(RingType::kBlockColumns))}));
   }
-  function->setAttr("attn.tensor_maps", emit.getArrayAttr(recipes));
   function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                     emit.getI32IntegerAttr(1));
 }

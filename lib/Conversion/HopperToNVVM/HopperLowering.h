@@ -5,6 +5,7 @@
 
 #include "../TileToNVVM/KernelLowering.h"
 #include "HopperInstructions.h"
+#include "TensorMapArguments.h"
 #include "attn/Dialect/Hopper/IR/HopperOps.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -17,6 +18,9 @@ public:
   using KernelLowering::KernelLowering;
 
   LogicalResult run();
+
+  /// The maps that the kernel takes as its last parameters, in order.
+  SmallVector<TensorMap> getTensorMaps() const;
 
 private:
   /// A ring in shared memory: where its slots and barriers lie, in bytes from

@@ -35,6 +35,7 @@ struct ConvertHopperToNVVMPass
       HopperLowering lowering(kernel, gpuModule, sharedMemory, kMaxSharedBytes);
       if (failed(lowering.run()))
         return signalPassFailure();
+      addTensorMapArguments(module, kernel, lowering.getTensorMaps());
       kernel.erase();
     }
   }

@@ -13,7 +13,6 @@
 // CHECK-SAME: !llvm.ptr<1>, %{{[a-z0-9]+}}: i32, %{{[a-z0-9]+}}: i32, %{{[a-z0-9]+}}: i64, %{{[a-z0-9]+}}: i64, %{{[a-z0-9]+}}: i64,
 // CHECK-SAME: %[[MAP:[a-z0-9]+]]: !llvm.ptr {llvm.align = 64 : i64, llvm.byval = !llvm.array<128 x i8>, nvvm.grid_constant}
 // CHECK-SAME: attn.dynamic_smem_bytes = 50224 : i64
-// CHECK-SAME: attn.tensor_maps = [{argument = 0 : i64, columns = 64 : i64, rows = 64 : i64}]
 // CHECK-SAME: nvvm.minctasm = 1 : i32
 // CHECK-SAME: nvvm.reqntid = array<i32: 256, 1, 1>
 tile.kernel @kernel(%k: !mem) attributes {num_warps = 8 : i32} {

@@ -1,0 +1,129 @@
+//===- TensorMapArguments.cpp - Tensor maps in the plan -------------------===//
+
+#include "TensorMapArguments.h"
+#include "../HostToPlan/PlanExpr.h"
+
+using namespace mlir;
+using namespace mlir::hopper;
+
+namespace {
+/// The arguments of one launch in the plan, as the kernel ABI orders them.
+class LaunchArguments {
+public:
+  LaunchArguments(tile::KernelOp kernel, ArrayAttr args)
+      : kernel(kernel), args(args), builder(kernel.getContext()),
+        expr(kernel.getContext()) {}
+
+  DictionaryAttr describe(const TensorMap &map) {
+    auto type = cast<MemRefType>(kernel.getArgumentTypes()[map.argument]);
+    auto pointer = cast<DictionaryAttr>(args[getPosition(map.argument)]);
+    SmallVector<Attribute> sizes = getSizes(map.argument);
+    SmallVector<Attribute> strides = getStrides(map.argument, sizes);
+    SmallVector<Attribute> box(type.getRank(), expr.constant(1));
+    box[0] = expr.constant(map.columns);
+    box[1] = expr.constant(map.rows);
+    std::string dtype;
+    llvm::raw_string_ostream(dtype) << type.getElementType();
+    // Innermost first, as the driver wants them; the innermost stride is 1.
+    ArrayRef<Attribute> outer = ArrayRef(strides).drop_back();
+    return builder.getDictionaryAttr(
+        {builder.getNamedAttr("type", builder.getStringAttr("tensor_map")),
+         builder.getNamedAttr("buffer", pointer.get("buffer")),
+         builder.getNamedAttr("offset_bytes", pointer.get("offset_bytes")),
+         builder.getNamedAttr("dtype", builder.getStringAttr(dtype)),
+         builder.getNamedAttr("dims", getReversed(sizes)),
+         builder.getNamedAttr("strides", getReversed(outer)),
+         builder.getNamedAttr("box", builder.getArrayAttr(box))});
+  }
+
+private:
+  ArrayAttr getReversed(ArrayRef<Attribute> values) {
+    return builder.getArrayAttr(llvm::to_vector(llvm::reverse(values)));
+  }
+
+  MemRefType getMemRef(unsigned argument) {
+    return dyn_cast<MemRefType>(kernel.getArgumentTypes()[argument]);
+  }
+  static int64_t countDynamicStrides(MemRefType type) {
+    if (type.getLayout().isIdentity())
+      return 0;
+    return llvm::count_if(type.getStridesAndOffset().first,
+                          ShapedType::isDynamic);
+  }
+
+  /// Where the parameters of a kernel argument begin.
+  unsigned getPosition(unsigned argument) {
+    unsigned position = 0;
+    for (unsigned i = 0; i < argument; ++i) {
+      ++position;
+      if (MemRefType type = getMemRef(i))
+        position += type.getNumDynamicDims() + countDynamicStrides(type);
+    }
+    return position;
+  }
+
+  Attribute getValue(unsigned position) {
+    return cast<DictionaryAttr>(args[position]).get("value");
+  }
+
+  SmallVector<Attribute> getSizes(unsigned argument) {
+    unsigned next = getPosition(argument) + 1;
+    SmallVector<Attribute> sizes;
+    for (int64_t size : getMemRef(argument).getShape())
+      sizes.push_back(ShapedType::isDynamic(size) ? getValue(next++)
+                                                  : expr.constant(size));
+    return sizes;
+  }
+
+  SmallVector<Attribute> getStrides(unsigned argument,
+                                    ArrayRef<Attribute> sizes) {
+    MemRefType type = getMemRef(argument);
+    SmallVector<Attribute> strides;
+    if (type.getLayout().isIdentity()) {
+      strides.assign(type.getRank(), expr.constant(1));
+      for (int64_t dim = type.getRank() - 2; dim >= 0; --dim)
+        strides[dim] = expr.mul(strides[dim + 1], sizes[dim + 1]);
+      return strides;
+    }
+    unsigned next = getPosition(argument) + 1 + type.getNumDynamicDims();
+    for (int64_t stride : type.getStridesAndOffset().first)
+      strides.push_back(ShapedType::isDynamic(stride) ? getValue(next++)
+                                                      : expr.constant(stride));
+    return strides;
+  }
+
+  tile::KernelOp kernel;
+  ArrayAttr args;
+  Builder builder;
+  attn::PlanExprBuilder expr;
+};
+} // namespace
+
+static Attribute addToStep(Attribute attr, tile::KernelOp kernel,
+                           ArrayRef<TensorMap> maps) {
+  auto step = cast<DictionaryAttr>(attr);
+  auto name = step.getAs<StringAttr>("kernel");
+  auto args = step.getAs<ArrayAttr>("args");
+  if (!args || !name || name.getValue() != kernel.getSymName())
+    return step;
+  SmallVector<Attribute> newArgs(args.getValue());
+  LaunchArguments arguments(kernel, args);
+  for (const TensorMap &map : maps)
+    newArgs.push_back(arguments.describe(map));
+  NamedAttrList fields(step);
+  fields.set("args", ArrayAttr::get(attr.getContext(), newArgs));
+  return fields.getDictionary(attr.getContext());
+}
+
+void hopper::addTensorMapArguments(ModuleOp module, tile::KernelOp kernel,
+                                   ArrayRef<TensorMap> maps) {
+  auto plan = module->getAttrOfType<DictionaryAttr>("attn.plan");
+  if (!plan)
+    return;
+  SmallVector<Attribute> steps;
+  for (Attribute step : plan.getAs<ArrayAttr>("plan"))
+    steps.push_back(addToStep(step, kernel, maps));
+  NamedAttrList fields(plan);
+  fields.set("plan", ArrayAttr::get(module.getContext(), steps));
+  module->setAttr("attn.plan", fields.getDictionary(module.getContext()));
+}
