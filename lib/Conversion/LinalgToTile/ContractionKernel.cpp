@@ -275,8 +275,11 @@ LogicalResult ContractionBuilder::build(SmallVector<GridLoop> gridLoops) {
                   isShort ? sizes.shortSumN : sizes.matmulN);
   gridLoops[loops.m].tile = m;
   gridLoops[loops.n].tile = isShort ? n * sizes.shortSumTiles : n;
-  // Wide tiles of f32 need the registers of more warps.
-  int32_t warps = sizes.matmulWarps * (isF32 && n > sizes.shortSumN ? 2 : 1);
+  // Wide tiles of f32, and operands split into two TF32 parts, need the
+  // registers of more warps.
+  bool needsRegisters =
+      path == tile::MatmulPath::TF32x3 || (isF32 && n > sizes.shortSumN);
+  int32_t warps = sizes.matmulWarps * (needsRegisters ? 2 : 1);
   if (failed(builder.begin(getName(), op->getOperands(), warps)))
     return failure();
 

@@ -266,11 +266,16 @@ void KernelLowering::lowerMmaTF32x3(MmaOp op) {
       for (int64_t repeat = 0; repeat < repeats; ++repeat) {
         auto block =
             MutableArrayRef(acc).slice((repeat * nBlocks + n) * 4, 4);
-        // Small terms first: they'd be lost against a large sum.
+        // The matrix units round their sums towards zero, which adds up over
+        // long sums: the accumulator is added to outside of them. Small terms
+        // come first: they'd be lost against a large sum.
         auto tf32 = NVVM::MMATypes::tf32;
-        emit.mma(block, aRegisters[repeat].small, b.big, tf32);
-        emit.mma(block, aRegisters[repeat].big, b.small, tf32);
-        emit.mma(block, aRegisters[repeat].big, b.big, tf32);
+        SmallVector<Value> sums(4, emit.f32(0.0f));
+        emit.mma(sums, aRegisters[repeat].small, b.big, tf32);
+        emit.mma(sums, aRegisters[repeat].big, b.small, tf32);
+        emit.mma(sums, aRegisters[repeat].big, b.big, tf32);
+        for (auto [total, sum] : llvm::zip_equal(block, sums))
+          total = emit.create<arith::AddFOp>(total, sum);
       }
     }
   }
