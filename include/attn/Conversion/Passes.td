@@ -113,7 +113,7 @@ def ConvertLinalgToTile
 
     | op | kernel |
     |---|---|
-    | matrix product (any named or generic form, batched or grouped) | an output tile per program, a loop over K |
+    | matrix product (any named or generic form, batched or grouped) | an output tile per program, a loop over K; several tiles where K is one step |
     | elementwise, fill | an output tile per program |
     | `attn.softmax` | a block of rows per program, in registers if a row fits, else in two passes |
     | reduction of the last dimension (add, max, min) | a block of rows per program |
