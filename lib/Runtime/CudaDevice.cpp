@@ -12,6 +12,9 @@ static constexpr size_t kLogBytes = 16 << 10;
 
 static constexpr int64_t kWarpSize = 32;
 
+/// Of the base and the strides of a tensor map, in bytes.
+static constexpr uint64_t kTensorMapAlignment = 16;
+
 /// Percent of the L1 that shared memory may take.
 static constexpr int kMaxSharedCarveout = 100;
 
@@ -127,6 +130,9 @@ public:
   llvm::Error copy(DeviceAddress dst, DeviceAddress src,
                    int64_t bytes) override;
   llvm::Error memset(DeviceAddress dst, uint8_t value, int64_t bytes) override;
+  llvm::Error encodeTensorMap(DeviceAddress address,
+                              const TensorMapShape &shape,
+                              EncodedTensorMap &map) override;
   llvm::Error launch(LoadedKernel &kernel, int64_t grid,
                      llvm::MutableArrayRef<void *> params) override;
 
@@ -417,6 +423,34 @@ llvm::Error CudaDevice::memset(DeviceAddress dst, uint8_t value,
   ScopedContext scope(gpu);
   return gpu.check(gpu.driver.MemsetD8Async(dst, value, bytes, gpu.stream),
                    "cuMemsetD8Async");
+}
+
+llvm::Error CudaDevice::encodeTensorMap(DeviceAddress address,
+                                        const TensorMapShape &shape,
+                                        EncodedTensorMap &map) {
+  if (!gpu.driver.TensorMapEncodeTiled)
+    return llvm::createStringError(
+        "the CUDA driver is too old: it has no cuTensorMapEncodeTiled");
+  uint64_t bits = address;
+  for (uint64_t stride : shape.strides)
+    bits |= stride;
+  if (bits % kTensorMapAlignment != 0)
+    return llvm::createStringError(
+        "this kernel reads tensors whose base and strides are multiples of 16 "
+        "bytes only; copy them to contiguous memory, or compile for sm_80");
+  const llvm::SmallVector<uint32_t, 5> elementStrides(shape.dims.size(), 1);
+  ScopedContext scope(gpu);
+  return gpu.check(
+      gpu.driver.TensorMapEncodeTiled(
+          &map,
+          shape.dtype == DType::BF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
+                                     : CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+          shape.dims.size(), reinterpret_cast<void *>(address),
+          shape.dims.data(), shape.strides.data(), shape.box.data(),
+          elementStrides.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
+          CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+          CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+      "cuTensorMapEncodeTiled");
 }
 
 llvm::Error CudaDevice::launch(LoadedKernel &loaded, int64_t grid,

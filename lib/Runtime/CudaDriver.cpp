@@ -31,6 +31,9 @@ static llvm::Error loadSymbols(Driver &driver) {
         "the CUDA driver is too old: it has no " symbol);
   ATTN_CUDA_FUNCTIONS(ATTN_CUDA_LOAD)
 #undef ATTN_CUDA_LOAD
+  driver.TensorMapEncodeTiled =
+      reinterpret_cast<decltype(driver.TensorMapEncodeTiled)>(
+          library.getAddressOfSymbol("cuTensorMapEncodeTiled"));
   return llvm::Error::success();
 }
 

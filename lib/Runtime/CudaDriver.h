@@ -105,10 +105,26 @@ constexpr unsigned CU_STREAM_NON_BLOCKING = 1;
   X(EventRecord, "cuEventRecord", CUevent, CUstream)                           \
   X(EventElapsedTime, "cuEventElapsedTime", float *, CUevent, CUevent)
 
+// Enumerators of tensor maps.
+constexpr int CU_TENSOR_MAP_DATA_TYPE_FLOAT16 = 6;
+constexpr int CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 = 9;
+constexpr int CU_TENSOR_MAP_INTERLEAVE_NONE = 0;
+constexpr int CU_TENSOR_MAP_SWIZZLE_128B = 3;
+constexpr int CU_TENSOR_MAP_L2_PROMOTION_L2_128B = 2;
+constexpr int CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0;
+
 struct Driver {
 #define ATTN_CUDA_MEMBER(name, symbol, ...) CUresult (*name)(__VA_ARGS__);
   ATTN_CUDA_FUNCTIONS(ATTN_CUDA_MEMBER)
 #undef ATTN_CUDA_MEMBER
+
+  /// Null before CUDA 12.0.
+  CUresult (*TensorMapEncodeTiled)(void *map, int dataType, uint32_t rank,
+                                   void *address, const uint64_t *dims,
+                                   const uint64_t *strides, const uint32_t *box,
+                                   const uint32_t *elementStrides,
+                                   int interleave, int swizzle, int l2Promotion,
+                                   int oobFill);
 
   /// The initialised driver. The error says plainly what is missing.
   static llvm::Expected<const Driver *> get();

@@ -10,6 +10,11 @@ LoadedModule::~LoadedModule() = default;
 Event::~Event() = default;
 Device::~Device() = default;
 
+llvm::Error Device::encodeTensorMap(DeviceAddress, const TensorMapShape &,
+                                    EncodedTensorMap &) {
+  return llvm::createStringError(getName() + " has no tensor maps");
+}
+
 DeviceMemory::DeviceMemory(DeviceMemory &&other)
     : device(std::exchange(other.device, nullptr)),
       address(std::exchange(other.address, 0)) {}

@@ -120,9 +120,16 @@ llvm::Error Invocation::addArgumentSet() {
 
   for (const StepTarget &target : targets) {
     std::vector<uint64_t> &values = set.parameters.emplace_back();
-    for (auto [buffer, value] :
-         llvm::zip_equal(target.parameterBuffers, target.parameterValues))
+    std::vector<EncodedTensorMap> &maps = set.tensorMaps.emplace_back();
+    for (auto [buffer, value, map] :
+         llvm::zip_equal(target.parameterBuffers, target.parameterValues,
+                         target.parameterMaps)) {
       values.push_back(buffer ? resolve(*buffer, set) : value);
+      if (map)
+        if (llvm::Error error = device.encodeTensorMap(values.back(), *map,
+                                                       maps.emplace_back()))
+          return error;
+    }
   }
   argumentSets.push_back(std::move(set));
   return llvm::Error::success();
@@ -202,8 +209,10 @@ llvm::Error Invocation::enqueueStep(size_t index, ArgumentSet &set) {
     return device.memset(resolve(target.destination, set), target.fill,
                          target.size);
   llvm::SmallVector<void *, 32> params;
-  for (uint64_t &value : set.parameters[index])
-    params.push_back(&value);
+  auto nextMap = set.tensorMaps[index].begin();
+  for (auto [value, map] :
+       llvm::zip_equal(set.parameters[index], target.parameterMaps))
+    params.push_back(map ? static_cast<void *>(&*nextMap++) : &value);
   return device.launch(executable.getKernel(step.kernel), step.grid, params);
 }
 

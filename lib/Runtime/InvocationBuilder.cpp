@@ -11,6 +11,9 @@ using namespace attn;
 /// As cuMemAlloc gives.
 static constexpr int64_t kBufferAlignment = 256;
 
+/// Of the strides of a tensor map, in bytes.
+static constexpr int64_t kStrideAlignment = 16;
+
 /// Far more than any machine has; keeps sums of sizes from overflowing.
 static constexpr int64_t kMaxBufferBytes = int64_t(1) << 50;
 
@@ -241,10 +244,42 @@ llvm::Error InvocationBuilder::addLaunch(const Step &step) {
   return llvm::Error::success();
 }
 
+llvm::Expected<TensorMapShape>
+InvocationBuilder::evaluateTensorMap(const TensorMapRecipe &recipe) const {
+  TensorMapShape shape;
+  shape.dtype = recipe.dtype;
+  shape.box.assign(recipe.box.begin(), recipe.box.end());
+  for (const Expr &expr : recipe.dims) {
+    llvm::Expected<int64_t> size = evaluateSize(expr, "a dimension");
+    if (!size)
+      return size.takeError();
+    // Nothing is loaded from an empty tensor, but its map must be valid.
+    shape.dims.push_back(std::max<int64_t>(*size, 1));
+  }
+  for (auto [expr, size] :
+       llvm::zip_equal(recipe.strides, llvm::drop_begin(shape.dims))) {
+    llvm::Expected<int64_t> stride = evaluateSize(expr, "a stride");
+    if (!stride)
+      return stride.takeError();
+    // The stride of a single element says nothing: take one that is aligned.
+    shape.strides.push_back(size == 1 ? shape.dims[0] * kStrideAlignment
+                                      : *stride * getByteSize(recipe.dtype));
+  }
+  return shape;
+}
+
 llvm::Error
 InvocationBuilder::addParameter(const KernelArgument &argument,
                                 Invocation::StepTarget &target) const {
   std::optional<Invocation::BufferRef> buffer;
+  std::optional<TensorMapShape> map;
+  if (argument.tensorMap) {
+    llvm::Expected<TensorMapShape> shape =
+        evaluateTensorMap(*argument.tensorMap);
+    if (!shape)
+      return shape.takeError();
+    map = std::move(*shape);
+  }
   // Little endian: the low bytes of a 64-bit value are the 32-bit one.
   uint64_t value = 0;
   if (argument.kind == KernelArgument::Kind::Scalar) {
@@ -258,7 +293,7 @@ InvocationBuilder::addParameter(const KernelArgument &argument,
     if (argument.kind == KernelArgument::Kind::I32 && !llvm::isInt<32>(*result))
       return llvm::createStringError(llvm::Twine(*result) +
                                      " does not fit in 32 bits");
-    if (argument.kind == KernelArgument::Kind::Pointer) {
+    if (argument.kind == KernelArgument::Kind::Pointer || map) {
       const PlacedBuffer &placed = buffers[argument.buffer];
       if (*result < 0 || *result > placed.bytes)
         return llvm::createStringError("offset " + llvm::Twine(*result) +
@@ -269,5 +304,6 @@ InvocationBuilder::addParameter(const KernelArgument &argument,
   }
   target.parameterBuffers.push_back(buffer);
   target.parameterValues.push_back(value);
+  target.parameterMaps.push_back(std::move(map));
   return llvm::Error::success();
 }

@@ -39,6 +39,8 @@ private:
   llvm::Error addParameter(const KernelArgument &argument,
                            Invocation::StepTarget &target) const;
 
+  llvm::Expected<TensorMapShape>
+  evaluateTensorMap(const TensorMapRecipe &recipe) const;
   llvm::Expected<int64_t> evaluate(const Expr &expr) const;
   llvm::Expected<int64_t> evaluateSize(const Expr &expr,
                                        const llvm::Twine &what) const;

@@ -53,6 +53,7 @@ private:
                            Path path);
   bool parseScalarArgument(const Object &json, llvm::StringRef type,
                            KernelArgument &argument, Path path);
+  bool parseTensorMap(const Object &json, TensorMapRecipe &map, Path path);
   bool parseExpr(const Value &json, Expr &expr, Path path);
   bool parseSymbol(llvm::StringRef text, Expr &expr, Path path);
   bool parseOperator(const Array &json, Expr &expr, Path path);
@@ -69,6 +70,10 @@ private:
 };
 
 } // namespace
+
+/// Limits of tensor maps (CUDA driver API, cuTensorMapEncodeTiled).
+static constexpr size_t kMaxTensorMapRank = 5;
+static constexpr int64_t kMaxBoxExtent = 256;
 
 static bool fail(Path path, StringLiteral message) {
   path.report(message);
@@ -338,8 +343,13 @@ bool ManifestParser::parseKernelArgument(const Value &value,
   if (!json)
     return fail(path, "needs an object");
   const llvm::StringRef type = json->getString("type").value_or("");
-  if (type == "ptr") {
+  if (type == "ptr" || type == "tensor_map") {
     argument.kind = KernelArgument::Kind::Pointer;
+    if (type == "tensor_map") {
+      argument.kind = KernelArgument::Kind::TensorMap;
+      if (!parseTensorMap(*json, argument.tensorMap.emplace(), path))
+        return false;
+    }
     if (json->get("offset_bytes") &&
         !getExpr(*json, "offset_bytes", argument.value, path))
       return false;
@@ -350,11 +360,42 @@ bool ManifestParser::parseKernelArgument(const Value &value,
   if (json->get("scalar"))
     return parseScalarArgument(*json, type, argument, path);
   if (type != "i32" && type != "i64")
-    return fail(path.field("type"), "needs 'ptr', 'i32', 'i64', or the dtype "
-                                    "of a 'scalar'");
+    return fail(path.field("type"), "needs 'ptr', 'tensor_map', 'i32', 'i64', "
+                                    "or the dtype of a 'scalar'");
   argument.kind =
       type == "i32" ? KernelArgument::Kind::I32 : KernelArgument::Kind::I64;
   return getExpr(*json, "value", argument.value, path);
+}
+
+bool ManifestParser::parseTensorMap(const Object &json, TensorMapRecipe &map,
+                                    Path path) {
+  const std::optional<DType> dtype =
+      parseDType(json.getString("dtype").value_or(""));
+  if (dtype != DType::F16 && dtype != DType::BF16)
+    return fail(path.field("dtype"), "needs f16 or bf16");
+  map.dtype = *dtype;
+  auto parseExprs = [&](StringLiteral key, std::vector<Expr> &exprs) {
+    return forEachElement(json, key, path, [&](const Value &v, Path p) {
+      return parseExpr(v, exprs.emplace_back(), p);
+    });
+  };
+  auto parseExtent = [&](const Value &v, Path p) {
+    map.box.push_back(v.getAsInteger().value_or(0));
+    if (map.box.back() < 1 || map.box.back() > kMaxBoxExtent)
+      return fail(p, "needs an integer from 1 to 256");
+    return true;
+  };
+  if (!parseExprs("dims", map.dims) || !parseExprs("strides", map.strides) ||
+      !forEachElement(json, "box", path, parseExtent))
+    return false;
+  const size_t rank = map.dims.size();
+  if (rank < 2 || rank > kMaxTensorMapRank)
+    return fail(path.field("dims"), "needs 2 to 5 dimensions");
+  if (map.strides.size() != rank - 1)
+    return fail(path.field("strides"), "needs one less than 'dims'");
+  if (map.box.size() != rank)
+    return fail(path.field("box"), "needs as many as 'dims'");
+  return true;
 }
 
 bool ManifestParser::parseScalarArgument(const Object &json,

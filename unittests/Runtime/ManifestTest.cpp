@@ -85,6 +85,29 @@ TEST(ManifestTest, ErrorsNameThePathAndTheProblem) {
               "kernels[0].dynamic_smem_bytes");
   expectError(edit("\"kernel\": \"k\"", "\"kernel\": \"j\""),
               "name of one of 'kernels'", "plan[2].kernel");
+  const std::string pointer = "{\"type\": \"ptr\", \"buffer\": \"t0\"}";
+  auto tensorMap = [&](const std::string &dims, const std::string &strides,
+                       const std::string &box) {
+    return edit(pointer, pointer +
+                             ", {\"type\": \"tensor_map\", \"buffer\": \"q\", "
+                             "\"dtype\": \"bf16\", \"dims\": " +
+                             dims + ", \"strides\": " + strides +
+                             ", \"box\": " + box + "}");
+  };
+  Manifest manifest = get(Manifest::parse(
+      tensorMap("[64, \"q.dim2\"]", "[\"q.stride2\"]", "[64, 128]")));
+  const KernelArgument &map = manifest.plan[2].arguments[2];
+  EXPECT_EQ(map.kind, KernelArgument::Kind::TensorMap);
+  ASSERT_TRUE(map.tensorMap);
+  EXPECT_EQ(map.tensorMap->box, (std::vector<int64_t>{64, 128}));
+  expectError(tensorMap("[64]", "[]", "[64]"), "needs 2 to 5 dimensions",
+              "plan[2].args[2].dims");
+  expectError(tensorMap("[64, 1]", "[64, 64]", "[64, 128]"),
+              "needs one less than 'dims'", "plan[2].args[2].strides");
+  expectError(tensorMap("[64, 1]", "[64]", "[64]"), "needs as many as 'dims'",
+              "plan[2].args[2].box");
+  expectError(tensorMap("[64, 1]", "[64]", "[64, 512]"),
+              "needs an integer from 1 to 256", "plan[2].args[2].box[1]");
   expectError(edit("\"op\": \"copy\"", "\"op\": \"move\""), "needs 'alloc'",
               "plan[3].op");
   expectError(edit("\"dst\": \"o\"", "\"dst\": \"q\""),

@@ -17,6 +17,20 @@ namespace attn {
 /// An address in a device's memory.
 using DeviceAddress = uint64_t;
 
+/// A tensor map, ready to be passed to a kernel by value.
+struct alignas(64) EncodedTensorMap {
+  char bytes[128];
+};
+
+/// A TensorMapRecipe with its values.
+struct TensorMapShape {
+  DType dtype;
+  llvm::SmallVector<uint64_t, 5> dims;
+  /// In bytes, from the second dimension.
+  llvm::SmallVector<uint64_t, 4> strides;
+  llvm::SmallVector<uint32_t, 5> box;
+};
+
 /// Where a device finds the kernels of a manifest.
 struct KernelCode {
   /// GPU: PTX text, or the image of a cubin.
@@ -75,6 +89,11 @@ public:
   virtual llvm::Error upload(DeviceAddress dst, const void *src,
                              int64_t bytes) = 0;
   virtual llvm::Error download(void *dst, DeviceAddress src, int64_t bytes) = 0;
+
+  /// Encodes a tensor map of the memory at `address`.
+  virtual llvm::Error encodeTensorMap(DeviceAddress address,
+                                      const TensorMapShape &shape,
+                                      EncodedTensorMap &map);
 
   // The rest is enqueued and may not be complete on return.
 

@@ -109,6 +109,8 @@ private:
     std::vector<DeviceAddress> addresses;
     /// By step; the values of a launch's parameters.
     std::vector<std::vector<uint64_t>> parameters;
+    /// By step; the tensor maps of a launch, in the order of its parameters.
+    std::vector<std::vector<EncodedTensorMap>> tensorMaps;
   };
 
   /// An address that depends on the argument set.
@@ -126,6 +128,9 @@ private:
     uint8_t fill = 0;
     std::vector<std::optional<BufferRef>> parameterBuffers;
     std::vector<uint64_t> parameterValues;
+    /// The parameters that are tensor maps, of the memory in
+    /// `parameterBuffers`.
+    std::vector<std::optional<TensorMapShape>> parameterMaps;
   };
 
   Invocation(const Executable &executable, llvm::ArrayRef<Tensor> arguments)

@@ -111,17 +111,30 @@ struct Buffer {
   std::optional<unsigned> argument;
 };
 
+/// What the tensor memory accelerator must know of a buffer: dimensions
+/// innermost first, of which the innermost is contiguous, and the box that one
+/// load copies, in the 128-byte swizzle mode, with zeros out of bounds.
+struct TensorMapRecipe {
+  DType dtype;
+  std::vector<Expr> dims;
+  /// In elements, from the second dimension.
+  std::vector<Expr> strides;
+  std::vector<int64_t> box;
+};
+
 /// A kernel parameter: the address of a buffer plus an offset in bytes, an
-/// integer, or a scalar argument.
+/// integer, a scalar argument, or a tensor map.
 struct KernelArgument {
-  enum class Kind { Pointer, I32, I64, Scalar };
+  enum class Kind { Pointer, I32, I64, Scalar, TensorMap };
   Kind kind;
-  /// Pointer: index in Manifest::buffers.
+  /// Pointer, TensorMap: index in Manifest::buffers.
   unsigned buffer = 0;
   /// Scalar: index in Manifest::arguments.
   unsigned argument = 0;
-  /// Pointer: the offset; I32, I64: the value.
+  /// Pointer, TensorMap: the offset; I32, I64: the value.
   Expr value;
+  /// TensorMap only.
+  std::optional<TensorMapRecipe> tensorMap;
 };
 
 struct Step {
