@@ -3,7 +3,6 @@
 #include "attn/Pipelines/SM80.h"
 #include "attn/Conversion/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
-#include "mlir/Conversion/Passes.h"
 #include "mlir/Pass/PassManager.h"
 
 using namespace mlir;
@@ -11,8 +10,4 @@ using namespace mlir;
 void attn::buildTileToSM80Pipeline(OpPassManager &pm) {
   pm.addNestedPass<tile::KernelOp>(tile::createTileAssignLayouts());
   pm.addPass(createConvertTileToNVVM());
-  pm.addPass(createSCFToControlFlowPass());
-  pm.addPass(createArithToLLVMConversionPass());
-  pm.addPass(createConvertControlFlowToLLVMPass());
-  pm.addPass(createReconcileUnrealizedCastsPass());
 }

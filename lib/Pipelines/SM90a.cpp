@@ -4,7 +4,6 @@
 #include "attn/Conversion/Passes.h"
 #include "attn/Dialect/Hopper/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
-#include "mlir/Conversion/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -22,8 +21,4 @@ void attn::buildTileToSM90aPipeline(OpPassManager &pm, bool overlap) {
   kernel.addPass(createCSEPass());
   kernel.addPass(hopper::createHopperAssignLayouts());
   pm.addPass(createConvertHopperToNVVM());
-  pm.addPass(createSCFToControlFlowPass());
-  pm.addPass(createArithToLLVMConversionPass());
-  pm.addPass(createConvertControlFlowToLLVMPass());
-  pm.addPass(createReconcileUnrealizedCastsPass());
 }

@@ -6,6 +6,7 @@
 #include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
+#include "llvm/IR/OptBisect.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/FileSystem.h"
@@ -48,6 +49,28 @@ createTargetMachine(llvm::StringRef architecture) {
       std::nullopt, llvm::CodeGenOptLevel::Default));
 }
 
+namespace {
+/// Leaves out IR passes of the code generator that cost more than all its
+/// others and find nothing: the lowering has already factored the addresses.
+class CodeGenPassGate : public llvm::OptPassGate {
+public:
+  bool isEnabled() const override { return true; }
+  bool shouldRunPass(llvm::StringRef name, llvm::StringRef) const override {
+    return !llvm::is_contained(kSkipped, name);
+  }
+
+private:
+  static constexpr llvm::StringLiteral kSkipped[] = {
+      "slsr",         "nary-reassociate",
+      "early-cse",    "separate-const-offset-from-gep",
+      "consthoist",   "speculative-execution",
+      "mergeicmps",   "load-store-vectorizer",
+      "sroa",         "infer-address-spaces",
+      "expand-memcmp", "Loop Strength Reduction",
+      "Canonicalize Freeze Instructions in Loops"};
+};
+} // namespace
+
 /// The lowering emits straight, scalar code, once for every element: only
 /// common subexpressions and loop invariants are left to find.
 static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
@@ -86,6 +109,8 @@ llvm::Expected<std::string> attn::translateToPTX(gpu::GPUModuleOp module,
   llvmModule->setDataLayout((*machine)->createDataLayout());
   optimize(*llvmModule, **machine);
 
+  CodeGenPassGate gate;
+  context.setOptPassGate(gate);
   llvm::SmallString<0> ptx;
   llvm::raw_svector_ostream stream(ptx);
   llvm::legacy::PassManager passes;

@@ -218,18 +218,18 @@ def ConvertTileToNVVM : Pass<"convert-tile-to-nvvm", "::mlir::ModuleOp"> {
 
     Memory is accessed in 16-byte vectors where base and strides are aligned
     for it and element by element otherwise, by a branch at run time. Tiles in
-    shared memory are copied with cp.async.
+    shared memory are copied with cp.async. Arithmetic and control flow become
+    LLVM dialect at once: conversions of an unrolled kernel, thousands of
+    operations, would take most of the compile time.
 
     The function carries `attn.num_warps` and `attn.dynamic_smem_bytes`.
   }];
   let options = [
     Option<"target", "target", "std::string", "\"sm_80\"", "Target: sm_80">
   ];
-  let dependentDialects = ["::mlir::arith::ArithDialect",
-                           "::mlir::gpu::GPUDialect",
+  let dependentDialects = ["::mlir::gpu::GPUDialect",
                            "::mlir::LLVM::LLVMDialect",
-                           "::mlir::NVVM::NVVMDialect",
-                           "::mlir::scf::SCFDialect"];
+                           "::mlir::NVVM::NVVMDialect"];
 }
 
 def ConvertHopperToNVVM : Pass<"convert-hopper-to-nvvm", "::mlir::ModuleOp"> {
@@ -246,11 +246,9 @@ def ConvertHopperToNVVM : Pass<"convert-hopper-to-nvvm", "::mlir::ModuleOp"> {
     itself, with their mbarriers behind them. Tile `n` of a ring is in slot
     `n mod stages`; its phase parity is that of `n / stages`.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect",
-                           "::mlir::gpu::GPUDialect",
+  let dependentDialects = ["::mlir::gpu::GPUDialect",
                            "::mlir::LLVM::LLVMDialect",
-                           "::mlir::NVVM::NVVMDialect",
-                           "::mlir::scf::SCFDialect"];
+                           "::mlir::NVVM::NVVMDialect"];
 }
 
 #endif // ATTN_CONVERSION_PASSES_TD

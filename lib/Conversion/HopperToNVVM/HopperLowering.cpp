@@ -139,22 +139,21 @@ void HopperLowering::initBarriers() {
       NVVM::ShflKind::idx, UnitAttr());
   isFirstLane = emit.equal(lane, emit.i32(0));
 
-  auto branch =
-      emit.create<scf::IfOp>(emit.equal(thread, emit.i32(0)), /*else=*/false);
-  {
-    OpBuilder::InsertionGuard guard(emit);
-    emit.setInsertionPointToStart(branch.thenBlock());
-    int64_t emptyCount = kWarpsPerWarpgroup * roles.getWarpgroups();
-    for (auto &[op, ring] : rings) {
-      int64_t stages = ring.type.getStages();
-      for (int64_t i = 0; i < 2 * stages; ++i) {
-        Value barrier =
-            emit.add(alignedBase, emit.i32(ring.barriers + kBarrierBytes * i));
-        initBarrier(emit, barrier, i < stages ? 1 : emptyCount);
-      }
-    }
-    fenceBarrierInit(emit);
-  }
+  emit.createIf(
+      emit.equal(thread, emit.i32(0)),
+      [&] {
+        int64_t emptyCount = kWarpsPerWarpgroup * roles.getWarpgroups();
+        for (auto &[op, ring] : rings) {
+          int64_t stages = ring.type.getStages();
+          for (int64_t i = 0; i < 2 * stages; ++i) {
+            Value barrier = emit.add(
+                alignedBase, emit.i32(ring.barriers + kBarrierBytes * i));
+            initBarrier(emit, barrier, i < stages ? 1 : emptyCount);
+          }
+        }
+        fenceBarrierInit(emit);
+      },
+      [] {});
   emit.create<NVVM::BarrierOp>();
 }
 
@@ -164,13 +163,10 @@ void HopperLowering::initBarriers() {
 
 LogicalResult HopperLowering::lowerRoles() {
   Value isProducer = emit.equal(warpgroupIndex, emit.i32(0));
-  auto branch = emit.create<scf::IfOp>(isProducer, /*else=*/true);
-  OpBuilder::InsertionGuard guard(emit);
-  emit.setInsertionPointToStart(branch.thenBlock());
-  if (failed(lowerProducer()))
-    return failure();
-  emit.setInsertionPointToStart(branch.elseBlock());
-  return lowerConsumer();
+  LogicalResult producer = success(), consumer = success();
+  emit.createIf(isProducer, [&] { producer = lowerProducer(); },
+                [&] { consumer = lowerConsumer(); });
+  return success(succeeded(producer) && succeeded(consumer));
 }
 
 LogicalResult HopperLowering::lowerRole(Region &region) {
@@ -191,11 +187,11 @@ LogicalResult HopperLowering::lowerProducer() {
   emit.create<NVVM::SetMaxRegisterOp>(roles.getProducerRegisters(),
                                       NVVM::SetMaxRegisterAction::decrease);
   // One thread issues; the others are done.
-  auto branch =
-      emit.create<scf::IfOp>(emit.equal(thread, emit.i32(0)), /*else=*/false);
-  OpBuilder::InsertionGuard guard(emit);
-  emit.setInsertionPointToStart(branch.thenBlock());
-  return lowerRole(roles.getProducer());
+  LogicalResult result = success();
+  emit.createIf(
+      emit.equal(thread, emit.i32(0)),
+      [&] { result = lowerRole(roles.getProducer()); }, [] {});
+  return result;
 }
 
 LogicalResult HopperLowering::lowerConsumer() {
@@ -303,7 +299,7 @@ Value HopperLowering::makeDescriptor(Value address, int64_t leadingOffset,
                                      int64_t offset) {
   Value low = emit.add(
       address, emit.i32(offset + (leadingOffset << kLeadingOffsetShift)));
-  Value wide = emit.create<arith::ExtUIOp>(emit.getI64Type(), low);
+  Value wide = emit.create<LLVM::ZExtOp>(emit.getI64Type(), low);
   return emit.orBits(wide, emit.i64(kDescriptorHigh));
 }
 
@@ -321,13 +317,13 @@ void HopperLowering::lowerWgmma(WgmmaOp op) {
   int64_t rowsB = tileB.getDimSize(0);
   int64_t depth = tileB.getDimSize(isKMajor ? 1 : 0);
   Value addressB =
-      emit.create<arith::ShRUIOp>(slots[op.getB()].address, emit.i32(4));
+      emit.create<LLVM::LShrOp>(slots[op.getB()].address, emit.i32(4));
   auto slotA = dyn_cast<SlotType>(op.getA().getType());
   Value addressA;
   if (slotA) {
     int64_t warpgroupBytes = WarpSpecializeOp::kRowsPerWarpgroup * 128;
     Value offset = emit.mul(warpgroupIndex, emit.i32(warpgroupBytes));
-    addressA = emit.create<arith::ShRUIOp>(
+    addressA = emit.create<LLVM::LShrOp>(
         emit.add(slots[op.getA()].address, offset), emit.i32(4));
   }
 

@@ -5,6 +5,8 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
+#include <map>
+#include <vector>
 
 using namespace mlir;
 using namespace mlir::tile;
@@ -269,6 +271,15 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
       });
 }
 
+LogicalResult KernelLowering::lowerNested(Block &block) {
+  for (Operation &op : block.without_terminator()) {
+    emit.setLoc(op.getLoc());
+    if (failed(lowerOp(&op)))
+      return failure();
+  }
+  return success();
+}
+
 /// The values that stand for `values`, tiles expanded.
 static void appendLowered(ValueRange values, IRMapping &scalars,
                           DenseMap<Value, Fragment> &fragments,
@@ -302,31 +313,24 @@ static void bindLowered(ValueRange values, ValueRange like, ValueRange lowered,
 LogicalResult KernelLowering::lowerFor(scf::ForOp op) {
   SmallVector<Value> inits;
   appendLowered(op.getInitArgs(), scalars, fragments, inits);
-  auto loop = emit.create<scf::ForOp>(getScalar(op.getLowerBound()),
-                                      getScalar(op.getUpperBound()),
-                                      getScalar(op.getStep()), inits);
-  scalars.map(op.getInductionVar(), loop.getInductionVar());
-  bindLowered(op.getRegionIterArgs(), op.getInitArgs(),
-              loop.getRegionIterArgs(), scalars, fragments);
-  {
-    OpBuilder::InsertionGuard guard(emit);
-    // A loop without values was created with its terminator.
-    if (!loop.getBody()->empty())
-      loop.getBody()->back().erase();
-    emit.setInsertionPointToEnd(loop.getBody());
-    for (Operation &nested : op.getBody()->without_terminator()) {
-      emit.setLoc(nested.getLoc());
-      if (failed(lowerOp(&nested)))
-        return failure();
-    }
+  LogicalResult result = success();
+  auto body = [&](Value iv, ValueRange carried) {
+    scalars.map(op.getInductionVar(), iv);
+    bindLowered(op.getRegionIterArgs(), op.getInitArgs(), carried, scalars,
+                fragments);
+    result = lowerNested(*op.getBody());
     SmallVector<Value> yields;
-    appendLowered(op.getBody()->getTerminator()->getOperands(), scalars,
-                  fragments, yields);
-    emit.create<scf::YieldOp>(yields);
-  }
-  bindLowered(op.getResults(), op.getInitArgs(), loop.getResults(), scalars,
-              fragments);
-  return success();
+    if (succeeded(result))
+      appendLowered(op.getBody()->getTerminator()->getOperands(), scalars,
+                    fragments, yields);
+    return yields;
+  };
+  SmallVector<Value> last =
+      emit.createFor(getScalar(op.getLowerBound()),
+                     getScalar(op.getUpperBound()), getScalar(op.getStep()),
+                     inits, body);
+  bindLowered(op.getResults(), op.getInitArgs(), last, scalars, fragments);
+  return result;
 }
 
 LogicalResult KernelLowering::lowerIf(scf::IfOp op) {
@@ -344,32 +348,25 @@ LogicalResult KernelLowering::lowerIf(scf::IfOp op) {
     types.append(isPacked(tile) ? count / 2 : count,
                  getFragmentElementType(tile));
   }
-  bool hasElse = !op.getElseRegion().empty();
-  auto branch = emit.create<scf::IfOp>(types, getScalar(op.getCondition()),
-                                       /*addThenBlock=*/true,
-                                       /*addElseBlock=*/hasElse);
-  auto lowerBranch = [&](Block &from, Block *to) -> LogicalResult {
-    OpBuilder::InsertionGuard guard(emit);
-    to->clear();
-    emit.setInsertionPointToEnd(to);
-    for (Operation &nested : from.without_terminator()) {
-      emit.setLoc(nested.getLoc());
-      if (failed(lowerOp(&nested)))
-        return failure();
-    }
+  LogicalResult result = success();
+  auto lowerBranch = [&](Region &branch) {
     SmallVector<Value> yields;
-    appendLowered(from.getTerminator()->getOperands(), scalars, fragments,
-                  yields);
-    emit.create<scf::YieldOp>(yields);
-    return success();
+    if (branch.empty() || failed(result))
+      return yields;
+    result = lowerNested(branch.front());
+    if (succeeded(result))
+      appendLowered(branch.front().getTerminator()->getOperands(), scalars,
+                    fragments, yields);
+    return yields;
   };
-  if (failed(lowerBranch(*op.thenBlock(), branch.thenBlock())) ||
-      (hasElse && failed(lowerBranch(*op.elseBlock(), branch.elseBlock()))))
-    return failure();
-  if (op.getNumResults() > 0)
-    bindLowered(op.getResults(), op.thenYield().getOperands(),
-                branch.getResults(), scalars, fragments);
-  return success();
+  SmallVector<Value> values = emit.createIf(
+      getScalar(op.getCondition()), types,
+      [&] { return lowerBranch(op.getThenRegion()); },
+      [&] { return lowerBranch(op.getElseRegion()); });
+  if (succeeded(result) && op.getNumResults() > 0)
+    bindLowered(op.getResults(), op.thenYield().getOperands(), values, scalars,
+                fragments);
+  return result;
 }
 
 //===----------------------------------------------------------------------===//
@@ -407,18 +404,13 @@ LogicalResult KernelLowering::lowerElementwise(Operation *op) {
   if (!isTile(result.getType())) {
     if (llvm::any_of(op->getOperandTypes(), isTile))
       return op->emitOpError("can't be lowered to threads");
-    if (isa<math::MathDialect>(op->getDialect()) ||
-        isa<arith::DivFOp>(op)) {
-      SmallVector<Value> operands;
-      for (Value operand : op->getOperands())
-        operands.push_back(getScalar(operand));
-      FailureOr<Value> value = lowerMath(op, operands);
-      if (failed(value))
-        return failure();
-      scalars.map(result, *value);
-      return success();
-    }
-    emit.clone(*op, scalars);
+    SmallVector<Value> operands;
+    for (Value operand : op->getOperands())
+      operands.push_back(getScalar(operand));
+    FailureOr<Value> value = lowerMath(op, operands);
+    if (failed(value))
+      return failure();
+    scalars.map(result, *value);
     return success();
   }
   if (auto trunc = dyn_cast<arith::TruncFOp>(op))
@@ -437,14 +429,23 @@ LogicalResult KernelLowering::lowerElementwise(Operation *op) {
   }
   size_t count = getLayout(type).getOffsets().size();
   SmallVector<Value> elements;
+  // Elements of one row or column are often computed from the same values.
+  std::map<std::vector<const void *>, Value> known;
   for (size_t i = 0; i < count; ++i) {
     SmallVector<Value> scalarOperands;
-    for (auto &operand : operands)
+    std::vector<const void *> key;
+    for (auto &operand : operands) {
       scalarOperands.push_back(operand.size() == 1 ? operand[0] : operand[i]);
-    FailureOr<Value> element = lowerMath(op, scalarOperands);
-    if (failed(element))
-      return failure();
-    elements.push_back(*element);
+      key.push_back(scalarOperands.back().getAsOpaquePointer());
+    }
+    Value &element = known[key];
+    if (!element) {
+      FailureOr<Value> made = lowerMath(op, scalarOperands);
+      if (failed(made))
+        return failure();
+      element = *made;
+    }
+    elements.push_back(element);
   }
   fragments[result] = pack(type, elements);
   return success();
@@ -477,31 +478,25 @@ FailureOr<Value> KernelLowering::lowerMath(Operation *op,
   StringRef name = getMathIntrinsic(op);
   if (!name.empty() && elementType.isF32())
     return emit.intrinsic(name, elementType, operands);
-  if (!isa<arith::ArithDialect>(op->getDialect())) {
-    return op->emitOpError("on ")
-           << elementType
-           << " has no GPU instruction; tile-lower-math turns it into those "
-              "that have, on f32";
-  }
-  IRMapping mapping;
-  mapping.map(op->getOperands(), operands);
-  Operation *clone = op->clone(mapping);
-  clone->getResult(0).setType(elementType);
-  emit.insert(clone);
-  return clone->getResult(0);
+  if (Value value = emit.createArith(op, operands))
+    return value;
+  return op->emitOpError("on ")
+         << elementType
+         << " has no GPU instruction; tile-lower-math turns it into those "
+            "that have, on f32";
 }
 
 LogicalResult KernelLowering::lowerConstant(arith::ConstantOp op) {
   auto type = dyn_cast<RankedTensorType>(op.getType());
   if (!type) {
-    emit.clone(*op, scalars);
+    scalars.map(op.getResult(), emit.constant(op.getValue()));
     return success();
   }
   auto elements = dyn_cast<DenseElementsAttr>(op.getValue());
   if (!elements || !elements.isSplat())
     return op.emitOpError("must be the same in every element");
-  Value scalar = emit.create<arith::ConstantOp>(
-      cast<TypedAttr>(elements.getSplatValue<Attribute>()));
+  Value scalar =
+      emit.constant(cast<TypedAttr>(elements.getSplatValue<Attribute>()));
   lowerSplat(op, scalar);
   return success();
 }
@@ -509,8 +504,12 @@ LogicalResult KernelLowering::lowerConstant(arith::ConstantOp op) {
 void KernelLowering::lowerSplat(Operation *op, Value scalar) {
   RankedTensorType type = getTileType(op->getResult(0));
   size_t count = getLayout(type).getOffsets().size();
-  fragments[op->getResult(0)] =
-      pack(type, SmallVector<Value>(count, scalar));
+  if (!isPacked(type)) {
+    fragments[op->getResult(0)] = Fragment(count, scalar);
+    return;
+  }
+  Value pair = pack(type, {scalar, scalar}).front();
+  fragments[op->getResult(0)] = Fragment(count / 2, pair);
 }
 
 LogicalResult KernelLowering::lowerTruncF(arith::TruncFOp op) {
@@ -537,7 +536,7 @@ LogicalResult KernelLowering::lowerExtF(arith::ExtFOp op) {
   if (!source.getElementType().isBF16() || !isPacked(source)) {
     for (Value element : unpack(source, getFragment(op.getIn())))
       result.push_back(
-          emit.create<arith::ExtFOp>(emit.getF32Type(), element));
+          emit.create<LLVM::FPExtOp>(emit.getF32Type(), element));
   } else {
     // A bf16 is the upper half of its f32.
     for (Value pair : getFragment(op.getIn())) {
@@ -557,8 +556,7 @@ LogicalResult KernelLowering::lowerMemRefDim(memref::DimOp op) {
   ArrayRef<Value> sizes = memrefs[op.getSource()].sizes;
   if (!dim || *dim < 0 || *dim >= static_cast<int64_t>(sizes.size()))
     return op.emitOpError("needs a constant dimension of its memref");
-  scalars.map(op.getResult(), emit.createOrFold<arith::IndexCastOp>(
-                                  emit.getIndexType(), sizes[*dim]));
+  scalars.map(op.getResult(), emit.extend(sizes[*dim]));
   return success();
 }
 
@@ -597,8 +595,8 @@ void KernelLowering::lowerReduce(ReduceOp op) {
   bool isMax = op.getKind() == ReduceKind::Max;
   auto combine = [&](Value a, Value b) -> Value {
     if (isMax)
-      return emit.create<arith::MaximumFOp>(a, b);
-    return emit.create<arith::AddFOp>(a, b);
+      return emit.create<LLVM::MaximumOp>(a, b);
+    return emit.create<LLVM::FAddOp>(a, b);
   };
   SmallVector<int64_t> rows = layout.getRowIndices();
   SmallVector<SmallVector<Value>> perRow(
@@ -627,22 +625,22 @@ void KernelLowering::lowerReduce(ReduceOp op) {
 void KernelLowering::lowerExpDiff(ExpDiffOp op) {
   RankedTensorType type = getTileType(op.getSource());
   RegisterLayout layout = getLayout(type);
-  Value scale = emit.create<arith::MulFOp>(
+  Value scale = emit.create<LLVM::FMulOp>(
       getScalar(op.getScale()), emit.f32(static_cast<float>(M_LOG2E)));
   // Where the maximum is -inf so is the element; subtracting 0 keeps it.
   SmallVector<Value> max;
   Value zero = emit.f32(0);
   Value minusInf = emit.f32(-INFINITY);
   for (Value value : getFragment(op.getMax())) {
-    Value isMasked = emit.create<arith::CmpFOp>(arith::CmpFPredicate::OEQ,
+    Value isMasked = emit.create<LLVM::FCmpOp>(LLVM::FCmpPredicate::oeq,
                                                 value, minusInf);
     max.push_back(emit.select(isMasked, zero, value));
   }
   Fragment result;
   for (auto [row, value] :
        llvm::zip_equal(layout.getRowIndices(), getFragment(op.getSource()))) {
-    Value difference = emit.create<arith::SubFOp>(value, max[row]);
-    Value exponent = emit.create<arith::MulFOp>(difference, scale);
+    Value difference = emit.create<LLVM::FSubOp>(value, max[row]);
+    Value exponent = emit.create<LLVM::FMulOp>(difference, scale);
     result.push_back(emit.intrinsic("llvm.nvvm.ex2.approx.ftz",
                                     emit.getF32Type(), exponent));
   }

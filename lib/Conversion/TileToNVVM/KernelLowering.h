@@ -54,6 +54,7 @@ protected:
   LogicalResult allocateBuffers();
   LogicalResult checkLayouts();
   LogicalResult lowerBlock(Block &block);
+  LogicalResult lowerNested(Block &block);
   virtual LogicalResult lowerOp(Operation *op);
   LogicalResult lowerFor(scf::ForOp op);
   LogicalResult lowerIf(scf::IfOp op);
@@ -84,13 +85,16 @@ protected:
                      ArrayRef<Value> fragment);
   Value getPredicate(const Access &access, const RegisterLayout &layout,
                      TilePosition offset, RankedTensorType type);
-  Value getPointer(const Access &access, TilePosition offset);
+  ThreadEmitter::GlobalAddress getAddress(const Access &access,
+                                          TilePosition offset);
   void emitCopyToShared(const Access &access, RankedTensorType tile,
                         Value address);
   void emitVectorCopy(const Access &access, RankedTensorType tile,
                       Value address);
   void emitElementCopy(const Access &access, RankedTensorType tile,
                        Value address);
+  void emitOneElementCopy(const Access &access, const SharedSwizzle &swizzle,
+                          Value address, Value tileRow, Value tileCol);
   LogicalResult lowerAsyncLoad(AsyncLoadOp op);
   void lowerBufferRead(BufferReadOp op);
   Value getSlotAddress(Value buffer, Value slot);
@@ -109,12 +113,13 @@ protected:
                              int64_t repeat, int64_t kBlock);
   SmallVector<Value> loadB32(MmaOp op, Value address, int64_t nBlock,
                              int64_t kBlock);
-  /// The i32 byte offset of a lane's chunk in a tile and the constant to add.
-  std::pair<Value, int64_t> getSharedOffset(const SharedSwizzle &swizzle,
-                                            Value laneRow, int64_t row,
-                                            Value laneChunk, int64_t chunk);
-  SmallVector<Value> loadShared(Value address,
-                                std::pair<Value, int64_t> offset, Type element,
+  /// Where a lane's chunk of the tile at `address` lies: the first plus the
+  /// constant second.
+  using SharedAddress = std::pair<Value, int64_t>;
+  SharedAddress getSharedAddress(const SharedSwizzle &swizzle, Value address,
+                                 Value laneRow, int64_t row, Value laneChunk,
+                                 int64_t chunk);
+  SmallVector<Value> loadShared(SharedAddress address, Type element,
                                 int64_t count);
 
   RegisterLayout getLayout(RankedTensorType type);

@@ -53,16 +53,16 @@ static int64_t getRowStep(MmaLayoutAttr layout) {
   return 16 * layout.getWarps();
 }
 
-std::pair<Value, int64_t>
-KernelLowering::getSharedOffset(const SharedSwizzle &swizzle, Value laneRow,
-                                int64_t row, Value laneChunk, int64_t chunk) {
+KernelLowering::SharedAddress
+KernelLowering::getSharedAddress(const SharedSwizzle &swizzle, Value address,
+                                 Value laneRow, int64_t row, Value laneChunk,
+                                 int64_t chunk) {
   // chunk ^ phase splits into the lane's part and constants, because the
   // lane's chunk number and the constant one share no bits, and the constant
   // row is a multiple of 8 or the lane's row is.
-  Value offset = emit.i32(0);
   Value lanePhase = emit.i32(0);
   if (laneRow) {
-    offset = emit.mul(laneRow, emit.i32(swizzle.rowBytes));
+    address = emit.add(address, emit.mul(laneRow, emit.i32(swizzle.rowBytes)));
     lanePhase = emit.andBits(emit.div(laneRow, 1 << swizzle.shift),
                              emit.i32(swizzle.mask));
   }
@@ -70,18 +70,16 @@ KernelLowering::getSharedOffset(const SharedSwizzle &swizzle, Value laneRow,
     lanePhase = emit.xorBits(laneChunk, lanePhase);
   int64_t low = (chunk & swizzle.mask) ^ swizzle.getPhase(row);
   int64_t high = chunk & ~swizzle.mask;
-  Value swizzled = emit.shl(lanePhase, 4);
-  // Rows are a multiple of the swizzled bits apart, so the constant's XOR may
-  // come last and the rest is shared by all chunks.
-  offset = emit.xorBits(emit.add(offset, swizzled), emit.i32(low * 16));
-  return {offset, row * swizzle.rowBytes + high * 16};
+  // Tiles and rows are a multiple of the swizzled bits apart, so the XOR may
+  // come last: chunks of a row differ by it from one address in a register.
+  address = emit.add(address, emit.shl(lanePhase, 4));
+  return {emit.xorBits(address, emit.i32(low * 16)),
+          row * swizzle.rowBytes + high * 16};
 }
 
-SmallVector<Value>
-KernelLowering::loadShared(Value address, std::pair<Value, int64_t> offset,
-                           Type element, int64_t count) {
-  Value pointer =
-      emit.sharedPointer(emit.add(address, offset.first), offset.second);
+SmallVector<Value> KernelLowering::loadShared(SharedAddress address,
+                                              Type element, int64_t count) {
+  Value pointer = emit.sharedPointer(address.first, address.second);
   if (count == 1)
     return {emit.create<LLVM::LoadOp>(element, pointer)};
   auto type = VectorType::get(count, element);
@@ -107,10 +105,11 @@ SmallVector<Value> KernelLowering::loadA16(RankedTensorType type, Value address,
       emit.add(emit.mul(warp, emit.i32(16)), emit.rem(lane, 16));
   Value laneChunk = emit.div(lane, 16);
   int64_t rowStep = 16 * kernel.getNumWarps();
-  auto [offset, constant] =
-      getSharedOffset(swizzle, laneRow, repeat * rowStep, laneChunk, 2 * kBlock);
+  auto [base, constant] =
+      getSharedAddress(swizzle, address, laneRow, repeat * rowStep, laneChunk,
+                       2 * kBlock);
   SmallVector<Value> words =
-      emit.ldmatrix(emit.add(address, offset), constant, /*transpose=*/false);
+      emit.ldmatrix(base, constant, /*transpose=*/false);
   auto pair = VectorType::get(2, type.getElementType());
   for (Value &word : words)
     word = emit.bitcast(word, pair);
@@ -129,11 +128,10 @@ SmallVector<Value> KernelLowering::loadB16(MmaOp op, Value address,
   bool transposeB = op.getTransposeB();
   Value laneRow =
       emit.add(inBlock, emit.mul(transposeB ? nHalf : kHalf, emit.i32(8)));
-  auto [offset, constant] = getSharedOffset(
-      swizzle, laneRow, 16 * (transposeB ? nPair : kBlock),
+  auto [base, constant] = getSharedAddress(
+      swizzle, address, laneRow, 16 * (transposeB ? nPair : kBlock),
       transposeB ? kHalf : nHalf, 2 * (transposeB ? kBlock : nPair));
-  return emit.ldmatrix(emit.add(address, offset), constant,
-                       /*transpose=*/!transposeB);
+  return emit.ldmatrix(base, constant, /*transpose=*/!transposeB);
 }
 
 void KernelLowering::lowerMma16(MmaOp op) {
@@ -184,11 +182,11 @@ SmallVector<Value> KernelLowering::loadA32(RankedTensorType type, Value address,
   Value laneBytes = emit.mul(emit.rem(quadLane, 2), emit.i32(8));
   SmallVector<Value> values;
   for (int64_t half : {0, 1}) {
-    auto offset = getSharedOffset(
-        swizzle, laneRow, repeat * 16 * kernel.getNumWarps() + 8 * half,
-        emit.div(quadLane, 2), 2 * kBlock);
-    llvm::append_range(values, loadShared(emit.add(address, laneBytes), offset,
-                                          type.getElementType(), 2));
+    SharedAddress chunk = getSharedAddress(
+        swizzle, emit.add(address, laneBytes), laneRow,
+        repeat * 16 * kernel.getNumWarps() + 8 * half, emit.div(quadLane, 2),
+        2 * kBlock);
+    llvm::append_range(values, loadShared(chunk, type.getElementType(), 2));
   }
   return values;
 }
@@ -202,19 +200,19 @@ SmallVector<Value> KernelLowering::loadB32(MmaOp op, Value address,
   Value quadLane = emit.rem(lane, 4);
   if (op.getTransposeB()) {
     Value laneBytes = emit.mul(emit.rem(quadLane, 2), emit.i32(8));
-    auto offset = getSharedOffset(swizzle, group, 8 * nBlock,
-                                  emit.div(quadLane, 2), 2 * kBlock);
-    return loadShared(emit.add(address, laneBytes), offset,
-                      type.getElementType(), 2);
+    SharedAddress chunk = getSharedAddress(
+        swizzle, emit.add(address, laneBytes), group, 8 * nBlock,
+        emit.div(quadLane, 2), 2 * kBlock);
+    return loadShared(chunk, type.getElementType(), 2);
   }
   Value laneBytes = emit.mul(emit.rem(group, 4), emit.i32(4));
   SmallVector<Value> values;
   for (int64_t i : {0, 1}) {
     Value laneRow = emit.add(emit.mul(quadLane, emit.i32(2)), emit.i32(i));
-    auto offset = getSharedOffset(swizzle, laneRow, 8 * kBlock,
-                                  emit.div(group, 4), 2 * nBlock);
-    llvm::append_range(values, loadShared(emit.add(address, laneBytes), offset,
-                                          type.getElementType(), 1));
+    SharedAddress chunk = getSharedAddress(
+        swizzle, emit.add(address, laneBytes), laneRow, 8 * kBlock,
+        emit.div(group, 4), 2 * nBlock);
+    llvm::append_range(values, loadShared(chunk, type.getElementType(), 1));
   }
   return values;
 }
@@ -232,7 +230,7 @@ static SplitTF32 splitTF32(ThreadEmitter &emit, ArrayRef<Value> values) {
   for (Value value : values) {
     Value big = emit.intrinsic("llvm.nvvm.f2tf32.rna", i32, value);
     Value rest =
-        emit.create<arith::SubFOp>(value, emit.bitcast(big, emit.getF32Type()));
+        emit.create<LLVM::FSubOp>(value, emit.bitcast(big, emit.getF32Type()));
     split.big.push_back(big);
     split.small.push_back(emit.intrinsic("llvm.nvvm.f2tf32.rna", i32, rest));
   }
@@ -309,10 +307,9 @@ void KernelLowering::lowerMmaFMA(MmaOp op) {
     for (size_t i = 0; i < acc.size(); ++i) {
       SmallVector<Value> &row = aValues[rowIndices[i]];
       if (row.empty())
-        row = loadShared(aAddress,
-                         getSharedOffset(aSwizzle, laneRow,
-                                         layout.getOffsets()[i].row, Value(),
-                                         k / 4),
+        row = loadShared(getSharedAddress(aSwizzle, aAddress, laneRow,
+                                          layout.getOffsets()[i].row, Value(),
+                                          k / 4),
                          f32, 4);
     }
     for (int64_t n = 0; n < cols; n += 2) {
@@ -321,17 +318,16 @@ void KernelLowering::lowerMmaFMA(MmaOp op) {
         for (int64_t i : {0, 1}) {
           Value row = emit.add(emit.mul(quadLane, emit.i32(2)), emit.i32(i));
           bValues[n + i] = loadShared(
-              bAddress,
-              getSharedOffset(bSwizzle, row, column, Value(), k / 4), f32, 4);
+              getSharedAddress(bSwizzle, bAddress, row, column, Value(), k / 4),
+              f32, 4);
         }
         continue;
       }
       Value laneBytes = emit.mul(emit.rem(quadLane, 2), emit.i32(8));
       for (int64_t i = 0; i < 4; ++i) {
         SmallVector<Value> pair = loadShared(
-            emit.add(bAddress, laneBytes),
-            getSharedOffset(bSwizzle, Value(), k + i, emit.div(quadLane, 2),
-                            column / 4),
+            getSharedAddress(bSwizzle, emit.add(bAddress, laneBytes), Value(),
+                             k + i, emit.div(quadLane, 2), column / 4),
             f32, 2);
         bValues[n].push_back(pair[0]);
         bValues[n + 1].push_back(pair[1]);

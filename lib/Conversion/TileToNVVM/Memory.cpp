@@ -124,14 +124,15 @@ Value KernelLowering::getPredicate(const Access &access,
 
 /// The address of the element `offset` away from the tile's position, of which
 /// the thread's part is already in `access`.
-Value KernelLowering::getPointer(const Access &access, TilePosition offset) {
-  Value column = emit.add(access.col, emit.i32(offset.col));
-  Value position = emit.extend(column);
+ThreadEmitter::GlobalAddress
+KernelLowering::getAddress(const Access &access, TilePosition offset) {
+  Value position = emit.extend(access.col);
   if (access.row) {
     Value row = emit.extend(emit.add(access.row, emit.i32(offset.row)));
     position = emit.add(position, emit.mul(row, access.rowStride));
   }
-  return emit.globalPointer(access.base, position, access.elementBytes);
+  return {emit.globalPointer(access.base, position, access.elementBytes),
+          offset.col * access.elementBytes};
 }
 
 namespace {
@@ -192,7 +193,8 @@ Fragment KernelLowering::emitLoad(const Access &access, RankedTensorType type,
   for (Run run : getRuns(layout, access.elementBytes, vector)) {
     TilePosition offset = layout.getOffsets()[run.first];
     Value predicate = getPredicate(own, layout, offset, type);
-    Value pointer = getPointer(own, getMemoryOffset(type, offset));
+    ThreadEmitter::GlobalAddress pointer =
+        getAddress(own, getMemoryOffset(type, offset));
     if (run.count * access.elementBytes == 1) {
       elements.push_back(emit.loadGlobal8(pointer, predicate));
       continue;
@@ -232,7 +234,8 @@ void KernelLowering::emitStore(const Access &access, RankedTensorType type,
     Value predicate = getPredicate(own, layout, offset, type);
     if (isOwner)
       predicate = emit.andBits(predicate, isOwner);
-    Value pointer = getPointer(own, getMemoryOffset(type, offset));
+    ThreadEmitter::GlobalAddress pointer =
+        getAddress(own, getMemoryOffset(type, offset));
     if (!vector && access.elementBytes == 1) {
       emit.storeGlobal8(pointer, elements[run.first], predicate);
       continue;
@@ -293,7 +296,7 @@ void KernelLowering::emitQuadStore(const Access &access, RankedTensorType type,
         Value inside = emit.andBits(
             emit.less(emit.add(own.row, emit.i32(offset.row)), own.rowLimit),
             emit.less(emit.add(own.col, emit.i32(offset.col)), own.colLimit));
-        emit.storeGlobal(getPointer(own, offset), words, inside);
+        emit.storeGlobal(getAddress(own, offset), words, inside);
       }
 }
 
@@ -329,16 +332,12 @@ LogicalResult KernelLowering::lowerLoad(LoadOp op) {
                      ? Type(VectorType::get(2, type.getElementType()))
                      : type.getElementType();
   types.append(layout.getOffsets().size() / (isPacked(type) ? 2 : 1), element);
-  auto branch = emit.create<scf::IfOp>(types, aligned, true, true);
-  for (bool vector : {true, false}) {
-    OpBuilder::InsertionGuard guard(emit);
-    Block *block = vector ? branch.thenBlock() : branch.elseBlock();
-    emit.setInsertionPointToStart(block);
-    Fragment loaded = emitLoad(access, type, vector);
-    emit.create<scf::YieldOp>(ValueRange(loaded));
-  }
-  fragments[op.getResult()] =
-      Fragment(branch.getResults().begin(), branch.getResults().end());
+  auto load = [&](bool vector) {
+    return SmallVector<Value>(emitLoad(access, type, vector));
+  };
+  fragments[op.getResult()] = Fragment(emit.createIf(
+      aligned, types, [&] { return load(/*vector=*/true); },
+      [&] { return load(/*vector=*/false); }));
   return success();
 }
 
@@ -362,16 +361,12 @@ LogicalResult KernelLowering::lowerStore(StoreOp op) {
                 type.getDimSize(1) % 32 == 0;
   int64_t elements =
       isQuad ? 8 : std::min(layout.getVector(), kVectorBytes / access.elementBytes);
-  auto branch = emit.create<scf::IfOp>(
-      isVectorAligned(access, elements), /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(emit);
-  emit.setInsertionPointToStart(branch.thenBlock());
-  if (isQuad)
-    emitQuadStore(access, type, fragment);
-  else
-    emitStore(access, type, fragment, /*vector=*/true);
-  emit.setInsertionPointToStart(branch.elseBlock());
-  emitStore(access, type, fragment, /*vector=*/false);
+  emit.createIf(isVectorAligned(access, elements), [&] {
+    if (isQuad)
+      emitQuadStore(access, type, fragment);
+    else
+      emitStore(access, type, fragment, /*vector=*/true);
+  }, [&] { emitStore(access, type, fragment, /*vector=*/false); });
   return success();
 }
 
@@ -407,12 +402,9 @@ LogicalResult KernelLowering::lowerAsyncLoad(AsyncLoadOp op) {
 void KernelLowering::emitCopyToShared(const Access &access,
                                       RankedTensorType tile, Value address) {
   Value aligned = isVectorAligned(access, kVectorBytes / access.elementBytes);
-  auto branch = emit.create<scf::IfOp>(aligned, /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(emit);
-  emit.setInsertionPointToStart(branch.thenBlock());
-  emitVectorCopy(access, tile, address);
-  emit.setInsertionPointToStart(branch.elseBlock());
-  emitElementCopy(access, tile, address);
+  emit.createIf(
+      aligned, [&] { emitVectorCopy(access, tile, address); },
+      [&] { emitElementCopy(access, tile, address); });
 }
 
 void KernelLowering::emitVectorCopy(const Access &access, RankedTensorType tile,
@@ -449,9 +441,9 @@ void KernelLowering::emitVectorCopy(const Access &access, RankedTensorType tile,
             exists, emit.less(emit.add(col, emit.i32(c * chunkElements)),
                               access.colLimit));
       Value bytes = emit.select(chunkExists, emit.i32(kVectorBytes), emit.i32(0));
-      auto [offset, constant] =
-          getSharedOffset(swizzle, threadRow, r, threadChunk, c);
-      Value target = emit.sharedPointer(emit.add(address, offset), constant);
+      auto [chunk, constant] =
+          getSharedAddress(swizzle, address, threadRow, r, threadChunk, c);
+      Value target = emit.sharedPointer(chunk, constant);
       Value source =
           c ? emit.globalPointer(pointer, emit.i32(c * kVectorBytes), 1)
             : pointer;
@@ -465,10 +457,7 @@ void KernelLowering::emitVectorCopy(const Access &access, RankedTensorType tile,
       }
       Value inTile = emit.less(emit.add(threadRow, emit.i32(r)),
                                emit.i32(tile.getDimSize(0)));
-      auto branch = emit.create<scf::IfOp>(inTile, /*withElseRegion=*/false);
-      OpBuilder::InsertionGuard guard(emit);
-      emit.setInsertionPointToStart(branch.thenBlock());
-      copy();
+      emit.createIf(inTile, copy, [] {});
     }
     pointer = emit.globalPointer(pointer, stepBytes, 1);
   }
@@ -480,12 +469,20 @@ void KernelLowering::emitElementCopy(const Access &access,
   SharedSwizzle swizzle = SharedSwizzle::get(tile);
   int64_t threads = 32 * kernel.getNumWarps();
   int64_t columns = tile.getDimSize(1);
-  auto loop = emit.create<scf::ForOp>(thread, emit.i32(tile.getNumElements()),
-                                      emit.i32(threads));
-  OpBuilder::InsertionGuard guard(emit);
-  emit.setInsertionPointToStart(loop.getBody());
-  Value tileRow = emit.div(loop.getInductionVar(), columns);
-  Value tileCol = emit.rem(loop.getInductionVar(), columns);
+  emit.createFor(
+      thread, emit.i32(tile.getNumElements()), emit.i32(threads), {},
+      [&](Value element, ValueRange) {
+        emitOneElementCopy(access, swizzle, address,
+                           emit.div(element, columns),
+                           emit.rem(element, columns));
+        return SmallVector<Value>();
+      });
+}
+
+void KernelLowering::emitOneElementCopy(const Access &access,
+                                        const SharedSwizzle &swizzle,
+                                        Value address, Value tileRow,
+                                        Value tileCol) {
   Value row = emit.add(access.row, tileRow);
   Value col = emit.add(access.col, tileCol);
   Value exists = emit.andBits(emit.less(row, access.rowLimit),
@@ -495,13 +492,13 @@ void KernelLowering::emitElementCopy(const Access &access,
   Value pointer =
       emit.globalPointer(access.base, position, access.elementBytes);
   Value value = access.elementBytes == 2
-                    ? emit.loadGlobal16(pointer, exists)
-                    : emit.loadGlobal(pointer, 1, exists)[0];
+                    ? emit.loadGlobal16({pointer}, exists)
+                    : emit.loadGlobal({pointer}, 1, exists)[0];
   int64_t chunkElements = kVectorBytes / access.elementBytes;
-  auto [offset, constant] = getSharedOffset(
-      swizzle, tileRow, 0, emit.div(tileCol, chunkElements), 0);
+  auto [chunk, constant] = getSharedAddress(
+      swizzle, address, tileRow, 0, emit.div(tileCol, chunkElements), 0);
   Value inChunk = emit.mul(emit.rem(tileCol, chunkElements),
                            emit.i32(access.elementBytes));
-  Value target = emit.add(address, emit.add(offset, inChunk));
-  emit.create<LLVM::StoreOp>(value, emit.sharedPointer(target, constant));
+  emit.create<LLVM::StoreOp>(
+      value, emit.sharedPointer(emit.add(chunk, inChunk), constant));
 }

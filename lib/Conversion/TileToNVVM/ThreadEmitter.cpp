@@ -1,6 +1,9 @@
 //===- ThreadEmitter.cpp - Short names for the GPU operations we emit -----------===//
 
 #include "ThreadEmitter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::tile;
@@ -8,16 +11,25 @@ using namespace mlir::tile;
 static constexpr unsigned kGlobalSpace = 1;
 static constexpr unsigned kSharedSpace = 3;
 
+//===----------------------------------------------------------------------===//
+// Constants and arithmetic
+//===----------------------------------------------------------------------===//
+
 Value ThreadEmitter::constant(TypedAttr value) {
-  Value &known = constants[value];
-  if (!known) {
+  if (value.getType().isIndex())
+    value = getI64IntegerAttr(cast<IntegerAttr>(value).getInt());
+  Value &made = constants[value];
+  if (!made) {
     InsertionGuard guard(*this);
     setInsertionPointToStart(&function.getBody().front());
-    known = create<arith::ConstantOp>(value);
+    made = create<LLVM::ConstantOp>(value);
   }
-  return known;
+  return made;
 }
 
+Value ThreadEmitter::integer(Type type, int64_t value) {
+  return constant(getIntegerAttr(type, value));
+}
 Value ThreadEmitter::i1(bool value) { return constant(getBoolAttr(value)); }
 Value ThreadEmitter::i32(int64_t value) {
   return constant(getI32IntegerAttr(value));
@@ -29,46 +41,311 @@ Value ThreadEmitter::f32(float value) {
   return constant(getF32FloatAttr(value));
 }
 
-Value ThreadEmitter::add(Value a, Value b) { return createOrFold<arith::AddIOp>(a, b); }
-Value ThreadEmitter::sub(Value a, Value b) { return createOrFold<arith::SubIOp>(a, b); }
-Value ThreadEmitter::mul(Value a, Value b) { return createOrFold<arith::MulIOp>(a, b); }
+Value ThreadEmitter::remember(Pure kind, ValueRange operands, const void *extra,
+                              function_ref<Value()> make) {
+  const void *b = operands.size() > 1 ? operands[1].getAsOpaquePointer() : extra;
+  Key key(static_cast<unsigned>(kind), operands[0].getAsOpaquePointer(), b);
+  if (Value value = known.lookup(key))
+    return value;
+  bool isInvariant = loopDepth > 0 && llvm::all_of(operands, [&](Value operand) {
+    return loopDepths.lookup(operand.getParentBlock()) == 0;
+  });
+  if (!isInvariant) {
+    Value value = make();
+    known.insert(key, value);
+    return value;
+  }
+  InsertionGuard guard(*this);
+  setInsertionPoint(preheader->getTerminator());
+  Value value = make();
+  known.insertIntoScope(preheaderScope, key, value);
+  return value;
+}
+
+template <typename OpT>
+Value ThreadEmitter::binary(Pure kind, Value a, Value b) {
+  return remember(kind, {a, b}, nullptr, [&]() -> Value { return create<OpT>(a, b); });
+}
+
+static std::optional<int64_t> getConstant(Value value) {
+  APInt constant;
+  if (!matchPattern(value, m_ConstantInt(&constant)))
+    return std::nullopt;
+  return constant.getSExtValue();
+}
+
+Value ThreadEmitter::add(Value a, Value b) {
+  auto x = getConstant(a), y = getConstant(b);
+  if (x && y)
+    return integer(a.getType(), *x + *y);
+  if (x == 0 || y == 0)
+    return x == 0 ? b : a;
+  return binary<LLVM::AddOp>(Pure::Add, a, b);
+}
+Value ThreadEmitter::sub(Value a, Value b) {
+  return getConstant(b) == 0 ? a : binary<LLVM::SubOp>(Pure::Sub, a, b);
+}
+Value ThreadEmitter::mul(Value a, Value b) {
+  auto x = getConstant(a), y = getConstant(b);
+  if (x && y)
+    return integer(a.getType(), *x * *y);
+  if (x == 0 || y == 0)
+    return integer(a.getType(), 0);
+  if (x == 1 || y == 1)
+    return x == 1 ? b : a;
+  return binary<LLVM::MulOp>(Pure::Mul, a, b);
+}
 
 /// Thread numbers are not negative: shifts and masks do.
 Value ThreadEmitter::div(Value a, int64_t b) {
-  return createOrFold<arith::DivUIOp>(a, i32(b));
+  if (auto x = getConstant(a))
+    return integer(a.getType(), *x / b);
+  return b == 1 ? a : binary<LLVM::UDivOp>(Pure::Div, a, i32(b));
 }
 Value ThreadEmitter::rem(Value a, int64_t b) {
-  return createOrFold<arith::RemUIOp>(a, i32(b));
+  auto x = getConstant(a);
+  if (x || b == 1)
+    return integer(a.getType(), x.value_or(0) % b);
+  return binary<LLVM::URemOp>(Pure::Rem, a, i32(b));
 }
 Value ThreadEmitter::shl(Value a, int64_t b) {
-  return createOrFold<arith::ShLIOp>(a, i32(b));
+  if (auto x = getConstant(a))
+    return integer(a.getType(), *x << b);
+  return binary<LLVM::ShlOp>(Pure::Shl, a, i32(b));
 }
 Value ThreadEmitter::andBits(Value a, Value b) {
-  return createOrFold<arith::AndIOp>(a, b);
+  auto x = getConstant(a), y = getConstant(b);
+  if (x && y)
+    return integer(a.getType(), *x & *y);
+  if (x == 0 || y == 0)
+    return integer(a.getType(), 0);
+  if (x == -1 || y == -1)
+    return x == -1 ? b : a;
+  return binary<LLVM::AndOp>(Pure::And, a, b);
 }
 Value ThreadEmitter::orBits(Value a, Value b) {
-  return createOrFold<arith::OrIOp>(a, b);
+  auto x = getConstant(a), y = getConstant(b);
+  if (x && y)
+    return integer(a.getType(), *x | *y);
+  if (x == 0 || y == 0)
+    return x == 0 ? b : a;
+  return binary<LLVM::OrOp>(Pure::Or, a, b);
 }
 Value ThreadEmitter::xorBits(Value a, Value b) {
-  return createOrFold<arith::XOrIOp>(a, b);
+  auto x = getConstant(a), y = getConstant(b);
+  if (x && y)
+    return integer(a.getType(), *x ^ *y);
+  if (x == 0 || y == 0)
+    return x == 0 ? b : a;
+  return binary<LLVM::XOrOp>(Pure::Xor, a, b);
+}
+Value ThreadEmitter::compare(Pure kind, LLVM::ICmpPredicate predicate, Value a,
+                             Value b) {
+  return remember(kind, {a, b}, nullptr, [&]() -> Value { return create<LLVM::ICmpOp>(predicate, a, b); });
 }
 Value ThreadEmitter::less(Value a, Value b) {
-  return createOrFold<arith::CmpIOp>(arith::CmpIPredicate::slt, a, b);
+  auto x = getConstant(a), y = getConstant(b);
+  if (x && y)
+    return i1(*x < *y);
+  return compare(Pure::Less, LLVM::ICmpPredicate::slt, a, b);
 }
 Value ThreadEmitter::equal(Value a, Value b) {
-  return createOrFold<arith::CmpIOp>(arith::CmpIPredicate::eq, a, b);
+  auto x = getConstant(a), y = getConstant(b);
+  if (x && y)
+    return i1(*x == *y);
+  return compare(Pure::Equal, LLVM::ICmpPredicate::eq, a, b);
 }
 Value ThreadEmitter::select(Value condition, Value a, Value b) {
-  return createOrFold<arith::SelectOp>(condition, a, b);
+  if (auto constant = getConstant(condition))
+    return *constant ? a : b;
+  return create<LLVM::SelectOp>(condition, a, b);
 }
-Value ThreadEmitter::extend(Value value) {
-  return createOrFold<arith::ExtSIOp>(getI64Type(), value);
+Value ThreadEmitter::resize(Value value, Type type) {
+  unsigned from = value.getType().getIntOrFloatBitWidth();
+  unsigned to = type.getIntOrFloatBitWidth();
+  if (from == to)
+    return value;
+  if (auto constant = getConstant(value))
+    return integer(type, *constant);
+  // What was extended before, as sizes are for index arithmetic.
+  if (auto extension = value.getDefiningOp<LLVM::SExtOp>();
+      extension && extension.getArg().getType() == type)
+    return extension.getArg();
+  return remember(Pure::Cast, value, type.getAsOpaquePointer(), [&]() -> Value {
+                    if (from < to)
+                      return create<LLVM::SExtOp>(type, value);
+                    return create<LLVM::TruncOp>(type, value);
+                  });
 }
 Value ThreadEmitter::bitcast(Value value, Type type) {
   if (value.getType() == type)
     return value;
-  return create<LLVM::BitcastOp>(type, value);
+  return remember(
+      Pure::Cast, value, type.getAsOpaquePointer(),
+      [&]() -> Value { return create<LLVM::BitcastOp>(type, value); });
 }
+
+/// The LLVM operation of an arith operation that has the same operands and
+/// result. Flags that allow more are dropped.
+static StringRef getLLVMOpName(Operation *op) {
+  return llvm::TypeSwitch<Operation *, StringRef>(op)
+      .Case([](arith::AddIOp) { return "llvm.add"; })
+      .Case([](arith::SubIOp) { return "llvm.sub"; })
+      .Case([](arith::MulIOp) { return "llvm.mul"; })
+      .Case([](arith::DivSIOp) { return "llvm.sdiv"; })
+      .Case([](arith::DivUIOp) { return "llvm.udiv"; })
+      .Case([](arith::RemSIOp) { return "llvm.srem"; })
+      .Case([](arith::RemUIOp) { return "llvm.urem"; })
+      .Case([](arith::AndIOp) { return "llvm.and"; })
+      .Case([](arith::OrIOp) { return "llvm.or"; })
+      .Case([](arith::XOrIOp) { return "llvm.xor"; })
+      .Case([](arith::ShLIOp) { return "llvm.shl"; })
+      .Case([](arith::ShRSIOp) { return "llvm.ashr"; })
+      .Case([](arith::ShRUIOp) { return "llvm.lshr"; })
+      .Case([](arith::MaxSIOp) { return "llvm.intr.smax"; })
+      .Case([](arith::MinSIOp) { return "llvm.intr.smin"; })
+      .Case([](arith::MaxUIOp) { return "llvm.intr.umax"; })
+      .Case([](arith::MinUIOp) { return "llvm.intr.umin"; })
+      .Case([](arith::AddFOp) { return "llvm.fadd"; })
+      .Case([](arith::SubFOp) { return "llvm.fsub"; })
+      .Case([](arith::MulFOp) { return "llvm.fmul"; })
+      .Case([](arith::DivFOp) { return "llvm.fdiv"; })
+      .Case([](arith::RemFOp) { return "llvm.frem"; })
+      .Case([](arith::NegFOp) { return "llvm.fneg"; })
+      .Case([](arith::MaximumFOp) { return "llvm.intr.maximum"; })
+      .Case([](arith::MinimumFOp) { return "llvm.intr.minimum"; })
+      .Case([](arith::MaxNumFOp) { return "llvm.intr.maxnum"; })
+      .Case([](arith::MinNumFOp) { return "llvm.intr.minnum"; })
+      .Case([](arith::SelectOp) { return "llvm.select"; })
+      .Case([](arith::ExtSIOp) { return "llvm.sext"; })
+      .Case([](arith::ExtUIOp) { return "llvm.zext"; })
+      .Case([](arith::TruncIOp) { return "llvm.trunc"; })
+      .Case([](arith::ExtFOp) { return "llvm.fpext"; })
+      .Case([](arith::TruncFOp) { return "llvm.fptrunc"; })
+      .Case([](arith::SIToFPOp) { return "llvm.sitofp"; })
+      .Case([](arith::UIToFPOp) { return "llvm.uitofp"; })
+      .Case([](arith::FPToSIOp) { return "llvm.fptosi"; })
+      .Case([](arith::FPToUIOp) { return "llvm.fptoui"; })
+      .Case([](arith::BitcastOp) { return "llvm.bitcast"; })
+      .Default(StringRef());
+}
+
+Value ThreadEmitter::createArith(Operation *op, ValueRange operands) {
+  Type type = getElementTypeOrSelf(op->getResult(0));
+  if (type.isIndex())
+    type = getI64Type();
+  if (isa<arith::IndexCastOp>(op))
+    return resize(operands[0], type);
+  // The enumerations' cases have the same numbers.
+  if (auto cmp = dyn_cast<arith::CmpIOp>(op))
+    return create<LLVM::ICmpOp>(
+        static_cast<LLVM::ICmpPredicate>(cmp.getPredicate()), operands[0],
+        operands[1]);
+  if (auto cmp = dyn_cast<arith::CmpFOp>(op))
+    return create<LLVM::FCmpOp>(
+        static_cast<LLVM::FCmpPredicate>(cmp.getPredicate()), operands[0],
+        operands[1]);
+  if (isa<arith::AddIOp>(op))
+    return add(operands[0], operands[1]);
+  if (isa<arith::MulIOp>(op))
+    return mul(operands[0], operands[1]);
+  if (isa<arith::SubIOp>(op))
+    return sub(operands[0], operands[1]);
+  StringRef name = getLLVMOpName(op);
+  if (name.empty())
+    return Value();
+  Operation *made = OpBuilder::create(getLoc(), getStringAttr(name), operands, type);
+  return made->getResult(0);
+}
+
+//===----------------------------------------------------------------------===//
+// Control flow
+//===----------------------------------------------------------------------===//
+
+ThreadEmitter::Values
+ThreadEmitter::createFor(Value lower, Value upper, Value step, ValueRange inits,
+                         function_ref<Values(Value, ValueRange)> body) {
+  Values entry = {lower};
+  llvm::append_range(entry, inits);
+  Block *from = getInsertionBlock();
+  ++loopDepth;
+  Block *header = appendBlock(ValueRange(entry).getTypes());
+  Block *bodyBlock = appendBlock();
+  setInsertionPointToEnd(from);
+  create<LLVM::BrOp>(entry, header);
+  if (loopDepth == 1) {
+    preheader = from;
+    preheaderScope = known.getCurScope();
+  }
+
+  ValueRange arguments = header->getArguments();
+  Value iv = arguments.front();
+  setInsertionPointToEnd(bodyBlock);
+  {
+    Known::ScopeTy scope(known);
+    Values next = {Value()};
+    llvm::append_range(next, body(iv, arguments.drop_front()));
+    next.front() = add(iv, step);
+    create<LLVM::BrOp>(next, header);
+  }
+  --loopDepth;
+  Block *exit = appendBlock();
+  setInsertionPointToEnd(header);
+  Value goesOn = create<LLVM::ICmpOp>(LLVM::ICmpPredicate::slt, iv, upper);
+  create<LLVM::CondBrOp>(goesOn, bodyBlock, ValueRange(), exit, ValueRange());
+  setInsertionPointToEnd(exit);
+  return Values(arguments.drop_front());
+}
+
+Block *ThreadEmitter::appendBlock(TypeRange types) {
+  Region &region = function.getBody();
+  SmallVector<Location> locations(types.size(), getLoc());
+  Block *block = createBlock(&region, region.end(), types, locations);
+  loopDepths[block] = loopDepth;
+  return block;
+}
+
+void ThreadEmitter::emitBranchBody(Block *block, Block *next,
+                                   function_ref<Values()> body) {
+  Region &region = function.getBody();
+  block->moveBefore(&region, region.end());
+  setInsertionPointToEnd(block);
+  Known::ScopeTy scope(known);
+  Values values = body();
+  create<LLVM::BrOp>(values, next);
+  // Blocks stay in the order of the source.
+  next->moveBefore(&region, region.end());
+}
+
+ThreadEmitter::Values ThreadEmitter::createIf(Value condition, TypeRange types,
+                                              function_ref<Values()> thenBody,
+                                              function_ref<Values()> elseBody) {
+  Block *from = getInsertionBlock();
+  Block *thenBlock = appendBlock();
+  Block *elseBlock = appendBlock();
+  Block *next = appendBlock(types);
+  setInsertionPointToEnd(from);
+  create<LLVM::CondBrOp>(condition, thenBlock, ValueRange(), elseBlock,
+                         ValueRange());
+  emitBranchBody(thenBlock, next, thenBody);
+  emitBranchBody(elseBlock, next, elseBody);
+  setInsertionPointToEnd(next);
+  return Values(ValueRange(next->getArguments()));
+}
+
+void ThreadEmitter::createIf(Value condition, function_ref<void()> thenBody,
+                             function_ref<void()> elseBody) {
+  auto withoutValues = [](function_ref<void()> body) {
+    body();
+    return Values();
+  };
+  createIf(condition, TypeRange(), [&] { return withoutValues(thenBody); },
+           [&] { return withoutValues(elseBody); });
+}
+
+//===----------------------------------------------------------------------===//
+// Instructions
+//===----------------------------------------------------------------------===//
 
 Value ThreadEmitter::intrinsic(StringRef name, Type result, ValueRange operands) {
   return create<LLVM::CallIntrinsicOp>(result, getStringAttr(name), operands)
@@ -82,8 +359,11 @@ Value ThreadEmitter::shuffleXor(Value value, int64_t distance) {
 
 Value ThreadEmitter::globalPointer(Value base, Value offset, int64_t bytes) {
   auto type = LLVM::LLVMPointerType::get(getContext(), kGlobalSpace);
-  Type element = getIntegerType(8 * bytes);
-  return create<LLVM::GEPOp>(type, element, base, ArrayRef<LLVM::GEPArg>{offset});
+  offset = mul(offset, integer(offset.getType(), bytes));
+  return remember(Pure::Pointer, {base, offset}, nullptr, [&]() -> Value {
+                    return create<LLVM::GEPOp>(type, getI8Type(), base,
+                                               ArrayRef<LLVM::GEPArg>{offset});
+                  });
 }
 
 Value ThreadEmitter::sharedPointer(Value address, int64_t offset) {
@@ -142,18 +422,30 @@ static Type getWordsType(ThreadEmitter &emit, int64_t count) {
                                                             types));
 }
 
-// PTX has no 8-bit registers: a byte travels in a 16-bit one.
-Value ThreadEmitter::loadGlobal8(Value pointer, Value predicate) {
-  Value wide =
-      inlineAsm(*this, getI16Type(), {pointer, predicate},
-                "mov.b16 $0, 0;\n\t@$2 ld.global.u8 $0, [$1];", "=h,l,b");
-  return create<arith::TruncIOp>(getI8Type(), wide);
+/// The operand `index` of an assembly statement as an address. As text, the
+/// offset becomes an immediate of the instruction instead of an addition.
+static std::string getAddress(int64_t index, int64_t offset) {
+  std::string address = "[$" + std::to_string(index);
+  if (offset != 0)
+    address += "+" + std::to_string(offset);
+  return address + "]";
 }
 
-void ThreadEmitter::storeGlobal8(Value pointer, Value value, Value predicate) {
-  Value wide = create<arith::ExtUIOp>(getI16Type(), value);
-  inlineAsm(*this, Type(), {predicate, pointer, wide},
-            "@$0 st.global.u8 [$1], $2;", "b,l,h");
+// PTX has no 8-bit registers: a byte travels in a 16-bit one.
+Value ThreadEmitter::loadGlobal8(GlobalAddress address, Value predicate) {
+  Value wide = inlineAsm(*this, getI16Type(), {address.pointer, predicate},
+                         "mov.b16 $0, 0;\n\t@$2 ld.global.u8 $0, " +
+                             getAddress(1, address.offset) + ";",
+                         "=h,l,b");
+  return create<LLVM::TruncOp>(getI8Type(), wide);
+}
+
+void ThreadEmitter::storeGlobal8(GlobalAddress address, Value value,
+                                 Value predicate) {
+  Value wide = create<LLVM::ZExtOp>(getI16Type(), value);
+  inlineAsm(*this, Type(), {predicate, address.pointer, wide},
+            "@$0 st.global.u8 " + getAddress(1, address.offset) + ", $2;",
+            "b,l,h");
 }
 
 SmallVector<Value> ThreadEmitter::splitWord(Value word) {
@@ -188,8 +480,8 @@ SmallVector<Value> ThreadEmitter::ldmatrix(Value address, int64_t offset,
   return unpackWords(*this, loaded, 4);
 }
 
-SmallVector<Value> ThreadEmitter::loadGlobal(Value pointer, int64_t words,
-                                       Value predicate) {
+SmallVector<Value> ThreadEmitter::loadGlobal(GlobalAddress address,
+                                             int64_t words, Value predicate) {
   // Predicated, not branched around, so that many loads are under way at once.
   std::string text, constraints;
   for (int64_t i = 0; i < words; ++i) {
@@ -198,34 +490,41 @@ SmallVector<Value> ThreadEmitter::loadGlobal(Value pointer, int64_t words,
   }
   text += "@$" + std::to_string(words + 1) + " ld.global" +
           getVectorSuffix(words).str() + ".b32 " + getWordList(0, words) +
-          ", [$" + std::to_string(words) + "];";
+          ", " + getAddress(words, address.offset) + ";";
   constraints += "l,b";
   Value loaded = inlineAsm(*this, getWordsType(*this, words),
-                           {pointer, predicate}, text, constraints);
+                           {address.pointer, predicate}, text, constraints);
   return unpackWords(*this, loaded, words);
 }
 
-void ThreadEmitter::storeGlobal(Value pointer, ValueRange words, Value predicate) {
+void ThreadEmitter::storeGlobal(GlobalAddress address, ValueRange words,
+                                Value predicate) {
   std::string constraints = "b,l";
-  SmallVector<Value> operands = {predicate, pointer};
+  SmallVector<Value> operands = {predicate, address.pointer};
   for (Value word : words) {
     operands.push_back(bitcast(word, getI32Type()));
     constraints += ",r";
   }
   inlineAsm(*this, Type(), operands,
             "@$0 st.global" + getVectorSuffix(words.size()).str() +
-                ".b32 [$1], " + getWordList(2, words.size()) + ";",
+                ".b32 " + getAddress(1, address.offset) + ", " +
+                getWordList(2, words.size()) + ";",
             constraints);
 }
 
-Value ThreadEmitter::loadGlobal16(Value pointer, Value predicate) {
-  return inlineAsm(*this, getI16Type(), {pointer, predicate},
-                   "mov.b16 $0, 0;\n\t@$2 ld.global.b16 $0, [$1];", "=h,l,b");
+Value ThreadEmitter::loadGlobal16(GlobalAddress address, Value predicate) {
+  return inlineAsm(*this, getI16Type(), {address.pointer, predicate},
+                   "mov.b16 $0, 0;\n\t@$2 ld.global.b16 $0, " +
+                       getAddress(1, address.offset) + ";",
+                   "=h,l,b");
 }
 
-void ThreadEmitter::storeGlobal16(Value pointer, Value value, Value predicate) {
-  inlineAsm(*this, Type(), {predicate, pointer, bitcast(value, getI16Type())},
-            "@$0 st.global.b16 [$1], $2;", "b,l,h");
+void ThreadEmitter::storeGlobal16(GlobalAddress address, Value value,
+                                  Value predicate) {
+  inlineAsm(*this, Type(),
+            {predicate, address.pointer, bitcast(value, getI16Type())},
+            "@$0 st.global.b16 " + getAddress(1, address.offset) + ", $2;",
+            "b,l,h");
 }
 
 void ThreadEmitter::mma(MutableArrayRef<Value> acc, ArrayRef<Value> a,

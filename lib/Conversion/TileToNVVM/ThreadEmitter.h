@@ -4,27 +4,44 @@
 #define ATTN_LIB_CONVERSION_TILETONVVM_THREADEMITTER_H
 
 #include "attn/Dialect/Tile/Layout.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/ScopedHashTable.h"
 
 namespace mlir::tile {
 
-/// An operation builder for one thread of a GPU program. Arithmetic on
-/// constants folds.
+/// An operation builder for one thread of a GPU program, in LLVM dialect:
+/// nothing is left to convert. An unrolled kernel is thousands of operations,
+/// so arithmetic on constants folds and what is known already isn't made again.
 class ThreadEmitter : public ImplicitLocOpBuilder {
 public:
   using ImplicitLocOpBuilder::ImplicitLocOpBuilder;
 
-  /// Constants are made once, at the head of `function`: a kernel unrolled to
-  /// scalars would otherwise consist mostly of them.
+  using Values = SmallVector<Value>;
+
+  /// Constants are made once, at the head of `function`.
   void setFunction(LLVM::LLVMFuncOp newFunction) { function = newFunction; }
+  /// A constant of an integer, float or index type.
+  Value constant(TypedAttr value);
   Value i1(bool value);
   Value i32(int64_t value);
   Value i64(int64_t value);
   Value f32(float value);
+
+  /// `for (iv = lower; iv < upper; iv += step)`; `body` takes the carried
+  /// values and returns the next ones. Returns the last ones.
+  Values createFor(Value lower, Value upper, Value step, ValueRange inits,
+                   function_ref<Values(Value, ValueRange)> body);
+  /// Returns what the branch taken returns, values of `types`.
+  Values createIf(Value condition, TypeRange types,
+                  function_ref<Values()> thenBody,
+                  function_ref<Values()> elseBody);
+  void createIf(Value condition, function_ref<void()> thenBody,
+                function_ref<void()> elseBody);
+  /// One element of an arith operation; null if LLVM has no operation for it.
+  Value createArith(Operation *op, ValueRange operands);
 
   Value add(Value a, Value b);
   Value sub(Value a, Value b);
@@ -38,7 +55,9 @@ public:
   Value less(Value a, Value b);
   Value equal(Value a, Value b);
   Value select(Value condition, Value a, Value b);
-  Value extend(Value i32Value);
+  /// Between integers of any widths, by sign.
+  Value extend(Value value) { return resize(value, getI64Type()); }
+  Value resize(Value value, Type type);
   Value bitcast(Value value, Type type);
 
   /// Calls an LLVM intrinsic without side effects.
@@ -51,23 +70,29 @@ public:
   /// `address + offset` in shared memory, as a pointer; `address` is i32.
   Value sharedPointer(Value address, int64_t offset);
 
+  /// A pointer plus a constant of bytes.
+  struct GlobalAddress {
+    Value pointer;
+    int64_t offset = 0;
+  };
   /// Loads (stores) `words` 32-bit words where `predicate` holds; a load
   /// yields zeros elsewhere.
-  SmallVector<Value> loadGlobal(Value pointer, int64_t words, Value predicate);
-  void storeGlobal(Value pointer, ValueRange words, Value predicate);
+  SmallVector<Value> loadGlobal(GlobalAddress address, int64_t words,
+                                Value predicate);
+  void storeGlobal(GlobalAddress address, ValueRange words, Value predicate);
   /// The same for one 16-bit value.
-  Value loadGlobal16(Value pointer, Value predicate);
-  void storeGlobal16(Value pointer, Value value, Value predicate);
+  Value loadGlobal16(GlobalAddress address, Value predicate);
+  void storeGlobal16(GlobalAddress address, Value value, Value predicate);
   /// The same for one 8-bit value.
-  Value loadGlobal8(Value pointer, Value predicate);
-  void storeGlobal8(Value pointer, Value value, Value predicate);
+  Value loadGlobal8(GlobalAddress address, Value predicate);
+  void storeGlobal8(GlobalAddress address, Value value, Value predicate);
 
-  /// Four 8x8 blocks of 16-bit elements; lane 8 * i + r gives the address of
-  /// row r of block i, `address + offset`.
   /// The four bytes of a word, and the words of some bytes.
   SmallVector<Value> splitWord(Value word);
   SmallVector<Value> joinBytes(ValueRange bytes);
 
+  /// Four 8x8 blocks of 16-bit elements; lane 8 * i + r gives the address of
+  /// row r of block i, `address + offset`.
   SmallVector<Value> ldmatrix(Value address, int64_t offset, bool transpose);
   /// acc += a * b, an m16n8k16 (16-bit) or m16n8k8 (TF32) product.
   void mma(MutableArrayRef<Value> acc, ArrayRef<Value> a, ArrayRef<Value> b,
@@ -77,11 +102,33 @@ public:
   Value evaluate(ArrayRef<ThreadTerm> terms, Value thread);
 
 private:
-  Value constant(TypedAttr value);
+  enum class Pure { Add, Sub, Mul, Div, Rem, Shl, And, Or, Xor, Less, Equal, Cast, Pointer };
+  /// What a pure operation computes; of casts, the second is the type.
+  using Key = std::tuple<unsigned, const void *, const void *>;
+  using Known = llvm::ScopedHashTable<Key, Value>;
+
+  Value integer(Type type, int64_t value);
+  /// The known value of the operation, or what `make` makes: ahead of the
+  /// outermost loop if nothing in the loops goes into it.
+  Value remember(Pure kind, ValueRange operands, const void *type,
+                 function_ref<Value()> make);
+  template <typename OpT> Value binary(Pure kind, Value a, Value b);
+  Value compare(Pure kind, LLVM::ICmpPredicate predicate, Value a, Value b);
+  void emitBranchBody(Block *block, Block *next, function_ref<Values()> body);
 
   LLVM::LLVMFuncOp function;
   DenseMap<Attribute, Value> constants;
+  Known known;
+  /// What is computed in a loop or branch is known only there.
+  Known::ScopeTy functionScope{known};
 
+  Block *appendBlock(TypeRange types = {});
+  /// Loops around each block and around what is being emitted; of the
+  /// outermost, the block ahead of it and what is known there.
+  DenseMap<Block *, unsigned> loopDepths;
+  unsigned loopDepth = 0;
+  Block *preheader = nullptr;
+  Known::ScopeTy *preheaderScope = nullptr;
 };
 
 } // namespace mlir::tile

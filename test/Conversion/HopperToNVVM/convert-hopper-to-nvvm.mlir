@@ -18,19 +18,21 @@
 tile.kernel @kernel(%k: !mem) attributes {num_warps = 8 : i32} {
   // A full barrier counts the producer's arrival, an empty one the warps of the
   // consumers.
+  // CHECK-DAG: %[[FOUR:.*]] = llvm.mlir.constant(4 : i32) : i32
+  // CHECK-DAG: %[[ONE:.*]] = llvm.mlir.constant(1 : i32) : i32
   // CHECK: %[[WARPGROUP:.*]] = nvvm.shfl.sync idx
-  // CHECK: scf.if
-  // CHECK-COUNT-3: mbarrier.init.shared::cta.b64 {{.*}} %{{.*}}, %c1_i32{{.*}} :
-  // CHECK-COUNT-3: mbarrier.init.shared::cta.b64 {{.*}} %{{.*}}, %c4_i32{{.*}} :
+  // CHECK: llvm.cond_br
+  // CHECK-COUNT-3: mbarrier.init.shared::cta.b64 {{.*}} %{{.*}}, %[[ONE]] :
+  // CHECK-COUNT-3: mbarrier.init.shared::cta.b64 {{.*}} %{{.*}}, %[[FOUR]] :
   // CHECK-NOT: mbarrier.init
   // CHECK: fence.mbarrier_init.release.cluster
   // CHECK: fence.proxy.async
   // CHECK: nvvm.barrier
   %ring = hopper.create_ring : !ring
-  // CHECK: arith.cmpi eq, %[[WARPGROUP]]
-  // CHECK: scf.if
+  // CHECK: %[[PRODUCER:.*]] = llvm.icmp "eq" %[[WARPGROUP]]
+  // CHECK: llvm.cond_br %[[PRODUCER]], ^{{.*}}, ^[[CONSUMER:.*]]
   // CHECK: nvvm.setmaxregister decrease 24
-  // CHECK: scf.if
+  // CHECK: llvm.cond_br
   hopper.warp_specialize(%k, %ring : !mem, !ring)
     producer registers(24) (%src: !mem, %r: !ring) {
       %c0 = arith.constant 0 : i32
@@ -44,7 +46,7 @@ tile.kernel @kernel(%k: !mem) attributes {num_warps = 8 : i32} {
       hopper.tma_load %src[%c0, %c0, %c0, %c0] to %slot : !mem, <tensor<64x96xf16>>
       // CHECK: mbarrier.arrive.shared::cta.b64 _, [$0];
       hopper.commit %slot : <tensor<64x96xf16>>
-    // CHECK: } else {
+    // CHECK: {{^ *}}^[[CONSUMER]]:
     // CHECK: nvvm.setmaxregister increase 240
     } consumer warpgroups(1) registers(240) (%src: !mem, %r: !ring) {
       %c3 = arith.constant 3 : i32

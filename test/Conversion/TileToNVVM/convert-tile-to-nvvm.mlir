@@ -6,13 +6,13 @@
 // CHECK-LABEL: llvm.func @copy(%arg0: !llvm.ptr<1>, %arg1: i32, %arg2: i64, %arg3: f32)
 // CHECK-SAME: attn.dynamic_smem_bytes = 0 : i64, attn.num_warps = 4 : i32, nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>
 // A vector where base and stride are aligned, elements elsewhere.
-// CHECK: scf.if
+// CHECK: llvm.cond_br
 // CHECK: ld.global.v4.b32
-// CHECK: } else {
+// CHECK: llvm.br
 // CHECK: ld.global.b16
-// CHECK: scf.if
+// CHECK: llvm.cond_br
 // CHECK: st.global.v4.b32
-// CHECK: } else {
+// CHECK: llvm.br
 // CHECK: st.global.b16
 #blocked = #tile.blocked<vector = 8, threads_per_row = 8, warps = 4>
 tile.kernel @copy(%a: memref<?x64xbf16, strided<[?, 1]>>, %c: f32) attributes {num_warps = 4 : i32} {
@@ -61,7 +61,7 @@ tile.kernel @products(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %o: memref<?
 // CHECK: ld.global.b32
 // CHECK: llvm.bitcast %{{.*}} : i32 to vector<4xi8>
 // CHECK: ld.global.u8
-// CHECK: arith.xori %{{.*}} : i8
+// CHECK: llvm.xor %{{.*}} : i8
 // CHECK: llvm.bitcast %{{.*}} : vector<4xi8> to i32
 // CHECK: st.global.b32
 // CHECK: st.global.u8
