@@ -34,6 +34,8 @@ _CTYPES = {
     "f32": ctypes.c_float,
     "ptr": ctypes.c_uint64,
 }
+_TENSOR_MAP_TYPES = {"f16": 6, "bf16": 9}  # CUtensorMapDataType
+_TENSOR_MAP_BYTES, _TENSOR_MAP_ALIGNMENT = 128, 64
 _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _JIT_ERROR_LOG, _JIT_ERROR_LOG_BYTES = 5, 6  # CUjit_option
 
@@ -167,7 +169,41 @@ class Program:
         run.keep_alive = (values, [buffers.get(a.get("buffer")) for a in step["args"]])
         return run
 
+    def _tensor_map(self, arg, symbols, buffers):
+        dims = [max(self._evaluate(e, symbols), 1) for e in arg["dims"]]
+        strides = [2 * self._evaluate(e, symbols) for e in arg["strides"]]
+        # The stride of a single element says nothing: take one that is aligned.
+        strides = [16 * dims[0] if n == 1 else s for s, n in zip(strides, dims[1:])]
+        rank = len(dims)
+        storage = (ctypes.c_char * (_TENSOR_MAP_BYTES + _TENSOR_MAP_ALIGNMENT))()
+        offset = -ctypes.addressof(storage) % _TENSOR_MAP_ALIGNMENT
+        tensor_map = (ctypes.c_char * _TENSOR_MAP_BYTES).from_buffer(storage, offset)
+        address = buffers[arg["buffer"]].data_ptr() + self._evaluate(
+            arg["offset_bytes"], symbols
+        )
+        no_interleave, swizzle_128b, l2_128b, zero_fill = 0, 3, 2, 0
+        _check(
+            _driver().cuTensorMapEncodeTiled(
+                ctypes.byref(tensor_map),
+                _TENSOR_MAP_TYPES[arg["dtype"]],
+                rank,
+                ctypes.c_void_p(address),
+                (ctypes.c_uint64 * rank)(*dims),
+                (ctypes.c_uint64 * (rank - 1))(*strides),
+                (ctypes.c_uint32 * rank)(*arg["box"]),
+                (ctypes.c_uint32 * rank)(*[1] * rank),
+                no_interleave,
+                swizzle_128b,
+                l2_128b,
+                zero_fill,
+            ),
+            "tensor map",
+        )
+        return tensor_map
+
     def _argument(self, arg, symbols, buffers, scalars):
+        if arg["type"] == "tensor_map":
+            return self._tensor_map(arg, symbols, buffers)
         ctype = _CTYPES[arg["type"]]
         if arg["type"] == "ptr":
             offset = self._evaluate(arg.get("offset_bytes", 0), symbols)

@@ -84,10 +84,15 @@ static void buildKernelMiddle(OpPassManager &pm, const TargetInfo &target) {
 
 void attn::buildAttnPipeline(OpPassManager &pm, Variant variant,
                              const TargetInfo &target) {
+  // The unfused kernels are those of sm_80, on every GPU.
+  if (target.hasWarpRoles && variant != Variant::Fused)
+    return buildAttnPipeline(pm, variant, *TargetInfo::lookup("sm_80"));
   buildFrontEnd(pm, variant, target);
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   pm.addPass(createConvertHostToPlan());
+  if (target.hasWarpRoles)
+    return buildTileToSM90aPipeline(pm, /*overlap=*/true);
   buildKernelMiddle(pm, target);
   buildBackEnd(pm, target);
 }

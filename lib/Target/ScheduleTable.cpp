@@ -7,6 +7,7 @@
 
 #include "attn/Target/ScheduleTable.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -34,6 +35,8 @@ static constexpr ScheduleRow kTable[] = {
     {"sm_80",   16,   64, Mask::With,      128,  64,  3,      4},
     {"sm_80",   16,  128, Mask::Any,       128,  64,  2,      4},
     {"sm_80",   32,  128, Mask::Any,        64,  32,  2,      4},
+    {"sm_90a",  16,   64, Mask::Any,       192, 128,  4,     16},
+    {"sm_90a",  16,  128, Mask::Any,       128, 128,  2,     12},
 };
 // clang-format on
 
@@ -46,32 +49,87 @@ static bool serves(const ScheduleRow &row, AttentionOp op,
          (row.mask == Mask::Any || row.mask == mask);
 }
 
+// Limits of kernels with warp roles.
+static constexpr int64_t kMinRoleHeadDim = 64;
+static constexpr int64_t kWarpgroupRows = 64;
+static constexpr int64_t kWarpgroupWarps = 4;
+static constexpr int64_t kMaxConsumers = 4;
+static constexpr int64_t kMaxRoleBlockN = 256;
+static constexpr int64_t kRoleBlockColumns = 64;
+
+bool attn::isServed(AttentionOp op, const TargetInfo &target) {
+  return !target.hasWarpRoles ||
+         (op.getElementType().getIntOrFloatBitWidth() == 16 &&
+          op.getQKHeadDim() >= kMinRoleHeadDim);
+}
+
+LogicalResult attn::verifyTarget(AttentionOp op, const TargetInfo &target) {
+  if (isServed(op, target))
+    return success();
+  return op.emitOpError("on ")
+         << op.getElementType() << " with head dimension " << op.getQKHeadDim()
+         << " has no kernel for " << target.name
+         << ", which serves f16 and bf16 with head dimensions from "
+         << kMinRoleHeadDim << "; use target sm_80, which the same GPU runs";
+}
+
 ScheduleAttr attn::lookupSchedule(AttentionOp op, const TargetInfo &target) {
-  const auto *row = llvm::find_if(kTable, [&](const ScheduleRow &row) {
-    return serves(row, op, target);
-  });
+  const auto *row = llvm::find_if(
+      kTable, [&](const ScheduleRow &row) { return serves(row, op, target); });
   if (row == std::end(kTable))
     return {};
   return ScheduleAttr::get(op.getContext(), row->blockM, row->blockN,
                            row->numStages, row->numWarps);
 }
 
+/// What a kernel with warp roles can serve.
+static LogicalResult verifyWarpRoles(AttentionOp op, ScheduleAttr schedule,
+                                     const TargetInfo &target) {
+  if (failed(verifyTarget(op, target)))
+    return failure();
+  int64_t warpgroups = schedule.getBlockM() / kWarpgroupRows;
+  if (schedule.getBlockM() % kWarpgroupRows != 0 || warpgroups < 1 ||
+      warpgroups > kMaxConsumers)
+    return op.emitOpError("schedule: block_m = ")
+           << schedule.getBlockM()
+           << " must be 64, 128, 192 or 256: 64 rows a consumer warpgroup";
+  int64_t numWarps = kWarpgroupWarps * (1 + warpgroups);
+  if (schedule.getNumWarps() != numWarps)
+    return op.emitOpError("schedule: num_warps = ")
+           << schedule.getNumWarps() << " must be " << numWarps
+           << ": 4 for the producer and 4 for every 64 rows of block_m";
+  if (schedule.getBlockN() > kMaxRoleBlockN)
+    return op.emitOpError("schedule: block_n = ")
+           << schedule.getBlockN() << " must be at most " << kMaxRoleBlockN;
+  return success();
+}
+
 LogicalResult attn::verifySchedule(AttentionOp op, ScheduleAttr schedule,
                                    const TargetInfo &target) {
   if (!target.isGPU)
     return success();
+  if (target.hasWarpRoles && failed(verifyWarpRoles(op, schedule, target)))
+    return failure();
+  if (!target.hasWarpRoles && !llvm::isPowerOf2_64(schedule.getNumWarps()))
+    return op.emitOpError("schedule: num_warps = ")
+           << schedule.getNumWarps() << " must be a power of two on "
+           << target.name;
   int64_t rowsPerWarpStep = 16 * schedule.getNumWarps();
-  if (schedule.getBlockM() % rowsPerWarpStep != 0)
+  if (!target.hasWarpRoles && schedule.getBlockM() % rowsPerWarpStep != 0)
     return op.emitOpError("schedule: block_m = ")
-           << schedule.getBlockM() << " must be a multiple of 16 * num_warps = "
-           << rowsPerWarpStep;
+           << schedule.getBlockM()
+           << " must be a multiple of 16 * num_warps = " << rowsPerWarpStep;
   if (schedule.getBlockN() % 16 != 0)
     return op.emitOpError("schedule: block_n = ")
            << schedule.getBlockN() << " must be a multiple of 16";
   int64_t bytes = op.getElementType().getIntOrFloatBitWidth() / 8;
-  int64_t q = schedule.getBlockM() * op.getQKHeadDim() * bytes;
-  int64_t k = schedule.getBlockN() * op.getQKHeadDim() * bytes;
-  int64_t v = schedule.getBlockN() * op.getVHeadDim() * bytes;
+  // TMA fills whole blocks of 64 columns.
+  int64_t padding = target.hasWarpRoles ? kRoleBlockColumns : 1;
+  int64_t qkColumns = llvm::alignTo(op.getQKHeadDim(), padding);
+  int64_t vColumns = llvm::alignTo(op.getVHeadDim(), padding);
+  int64_t q = schedule.getBlockM() * qkColumns * bytes;
+  int64_t k = schedule.getBlockN() * qkColumns * bytes;
+  int64_t v = schedule.getBlockN() * vColumns * bytes;
   int64_t total = q + schedule.getNumStages() * (k + v);
   if (total <= target.maxSharedBytes)
     return success();

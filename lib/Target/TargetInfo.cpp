@@ -9,12 +9,15 @@ using namespace mlir;
 using namespace mlir::attn;
 
 // Shared memory and registers: CUDA C++ Programming Guide, "Compute
-// Capabilities" (compute capability 8.0: 164 KB an SM, 163 KB a block).
+// Capabilities" (compute capability 8.0: 163 KB a block; 9.0: 227 KB).
+// clang-format off
 static constexpr TargetInfo kTargets[] = {
-    {"cpu", /*isGPU=*/false, /*maxSharedBytes=*/0, /*maxRegisters=*/0},
-    {"sm_80", /*isGPU=*/true, /*maxSharedBytes=*/163 * 1024,
-     /*maxRegisters=*/255},
+    // name      isGPU  hasWarpRoles  maxSharedBytes  maxRegisters
+    {"cpu",      false, false,        0,              0},
+    {"sm_80",    true,  false,        163 * 1024,     255},
+    {"sm_90a",   true,  true,         227 * 1024,     255},
 };
+// clang-format on
 
 const TargetInfo *TargetInfo::lookup(StringRef name) {
   const auto *it = llvm::find_if(

@@ -46,7 +46,7 @@ static cl::opt<mlir::attn::Variant> variant(
     cl::init(mlir::attn::Variant::Fused), cl::cat(category));
 
 static cl::opt<std::string> target("target",
-                                   cl::desc("Target: cpu (default) or sm_80"),
+                                   cl::desc("Target: cpu (default), sm_80 or sm_90a"),
                                    cl::init("cpu"), cl::cat(category));
 
 static cl::opt<std::string>

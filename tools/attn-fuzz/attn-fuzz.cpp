@@ -141,7 +141,7 @@ bool Fuzzer::lower(ModuleOp module, attn::Random &random, uint64_t seed) {
   if (random.percent(50)) {
     llvm::StringRef variant =
         mlir::attn::stringifyVariant(random.pick(mlir::attn::getAllVariants()));
-    llvm::StringRef target = random.pick({"cpu", "sm_80"});
+    llvm::StringRef target = random.pick({"cpu", "sm_80", "sm_90a"});
     return runPipeline(
         module, ("attn-" + variant + "{target=" + target + "}").str(), seed);
   }

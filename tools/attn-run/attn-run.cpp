@@ -6,6 +6,7 @@
 #include "attn/Runtime/Executable.h"
 #include "attn/Runtime/Report.h"
 #include "attn/Runtime/TensorFile.h"
+#include "attn/Target/ScheduleTable.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
@@ -25,11 +26,11 @@ static cl::opt<std::string>
     variantName("variant",
                 cl::desc("naive, inplace, math, fused, or all (default fused)"),
                 cl::init("fused"), cl::cat(category));
-static cl::opt<std::string>
-    targetName("target",
-               cl::desc("cpu, sm_80, or native: the GPU if there is one, else "
-                        "the CPU (default native)"),
-               cl::init("native"), cl::cat(category));
+static cl::opt<std::string> targetName(
+    "target",
+    cl::desc("cpu, sm_80, sm_90a, or native: the GPU if there is one, else "
+             "the CPU (default native)"),
+    cl::init("native"), cl::cat(category));
 static cl::opt<std::string>
     entryName("entry", cl::desc("Function to run, if there are several"),
               cl::cat(category));
@@ -256,9 +257,23 @@ llvm::Expected<VariantReport> Runner::run(mlir::attn::Variant variant) {
 // Main
 //===----------------------------------------------------------------------===//
 
+/// The best target that `gpu` runs and that serves all of `module`.
+static std::string chooseTarget(mlir::ModuleOp module, const Device &gpu) {
+  const auto *best = mlir::attn::TargetInfo::lookup("sm_90a");
+  if (llvm::Error error = gpu.checkTarget(best->name)) {
+    llvm::consumeError(std::move(error));
+    return "sm_80";
+  }
+  mlir::WalkResult result = module.walk([&](mlir::attn::AttentionOp op) {
+    return mlir::attn::isServed(op, *best) ? mlir::WalkResult::advance()
+                                           : mlir::WalkResult::interrupt();
+  });
+  return result.wasInterrupted() ? "sm_80" : best->name.str();
+}
+
 /// The device for --target, whose "native" this replaces by a real target.
 static llvm::Expected<std::unique_ptr<Device>>
-createDevice(std::string &target) {
+createDevice(mlir::ModuleOp module, std::string &target) {
   if (target == "cpu")
     return createCpuDevice();
   if (target != "native") {
@@ -271,7 +286,7 @@ createDevice(std::string &target) {
   }
   llvm::Expected<std::unique_ptr<Device>> gpu = createCudaDevice();
   if (gpu) {
-    target = "sm_80";
+    target = chooseTarget(module, **gpu);
     return gpu;
   }
   llvm::consumeError(gpu.takeError());
@@ -303,7 +318,7 @@ static llvm::Expected<bool> runVariants(mlir::ModuleOp module) {
   if (repeat < 0)
     return llvm::createStringError("--repeat needs a nonnegative number");
   std::string target = targetName;
-  llvm::Expected<std::unique_ptr<Device>> device = createDevice(target);
+  llvm::Expected<std::unique_ptr<Device>> device = createDevice(module, target);
   if (!device)
     return device.takeError();
 

@@ -33,10 +33,11 @@ std::string getSource(const Shape &shape) {
   return llvm::formatv(R"mlir(
 func.func @attention(%q: {0}, %k: {0}, %v: {0}, %o: {0}) {{
   attn.attention ins(%q, %k, %v : {0}, {0}, {0}) outs(%o : {0})
-    {{schedule = #attn.schedule<block_m = {1}, block_n = {2}, num_stages = {3}, num_warps = 4>}{4}
+    {{schedule = #attn.schedule<block_m = {1}, block_n = {2}, num_stages = {3}, num_warps = {4}>}{5}
   return
 })mlir",
                        type, shape.blockM, shape.blockN, shape.numStages,
+                       4 * (1 + shape.blockM / 64),
                        shape.isCausal ? kCausal : "");
 }
 
@@ -81,7 +82,7 @@ TEST_P(SM90aTest, RunsProductsAsynchronouslyWithoutSpills) {
     GTEST_SKIP() << llvm::toString(ptxas.takeError());
   for (StringRef overlap : {"true", "false"}) {
     std::string log =
-        assemble(("convert-attn-to-tile{target=sm_80},convert-host-to-plan,"
+        assemble(("convert-attn-to-tile{target=sm_90a},convert-host-to-plan,"
                   "tile-to-sm90a{overlap=" +
                   overlap + "}")
                      .str());

@@ -16,7 +16,7 @@ namespace attn {
 
 struct CompileOptions {
   mlir::attn::Variant variant = mlir::attn::Variant::Fused;
-  /// A name of the target table: "cpu" or "sm_80".
+  /// A name of the target table: "cpu", "sm_80" or "sm_90a".
   std::string target = "cpu";
   /// The entry function; empty takes the only one, or the only one that holds
   /// an attn.attention.

@@ -57,7 +57,7 @@ def ConvertAttnToTile : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"target", "target", "std::string", "\"cpu\"",
-           "Target: cpu or sm_80">
+           "Target: cpu, sm_80 or sm_90a">
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect",
@@ -133,7 +133,7 @@ def ConvertLinalgToTile
   }];
   let options = [
     Option<"target", "target", "std::string", "\"cpu\"",
-           "Target: cpu or sm_80">
+           "Target: cpu, sm_80 or sm_90a">
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect",

@@ -25,7 +25,7 @@ ArrayRef<Variant> getAllVariants();
 
 struct AttnPipelineOptions : PassPipelineOptions<AttnPipelineOptions> {
   Option<std::string> target{*this, "target",
-                             llvm::cl::desc("Target: cpu or sm_80"),
+                             llvm::cl::desc("Target: cpu, sm_80 or sm_90a"),
                              llvm::cl::init("cpu")};
 };
 

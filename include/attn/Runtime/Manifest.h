@@ -162,7 +162,7 @@ struct Manifest {
   std::string llvmVersion;
   std::string entry;
   std::string variant;
-  /// "cpu" or "sm_80".
+  /// "cpu", "sm_80" or "sm_90a".
   std::string target;
   std::vector<Argument> arguments;
   std::vector<Check> checks;

@@ -8,6 +8,12 @@
 
 namespace mlir::attn {
 
+/// Whether `target` has a kernel for `op`, which must be supported.
+bool isServed(AttentionOp op, const TargetInfo &target);
+
+/// Emits an error that names another target if `target` has no kernel for `op`.
+LogicalResult verifyTarget(AttentionOp op, const TargetInfo &target);
+
 /// The table's schedule for `op` on `target`.
 ScheduleAttr lookupSchedule(AttentionOp op, const TargetInfo &target);
 

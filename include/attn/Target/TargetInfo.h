@@ -10,9 +10,11 @@ namespace mlir::attn {
 
 /// One row of the target table (TargetInfo.cpp).
 struct TargetInfo {
-  /// As in `--target`: "cpu" or "sm_80".
+  /// As in `--target`: "cpu", "sm_80" or "sm_90a".
   llvm::StringRef name;
   bool isGPU;
+  /// Fused kernels are split into warp roles that use TMA and wgmma.
+  bool hasWarpRoles;
   /// Bytes of shared memory that one program may use (opt-in limit).
   int64_t maxSharedBytes;
   /// 32-bit registers a thread may use.
@@ -26,7 +28,7 @@ struct TargetInfo {
   static const TargetInfo *lookupOrEmitError(llvm::StringRef name,
                                              Location loc);
 
-  /// "cpu, sm_80", for messages.
+  /// "cpu, sm_80, sm_90a", for messages.
   static std::string getAllNames();
 };
 

@@ -28,6 +28,8 @@ MatmulChoice chooseMatmul(Type element, const TargetInfo &target) {
     return {isF32 ? tile::MatmulPath::FMA : tile::MatmulPath::MMA, "cpu"};
   if (isF32)
     return {tile::MatmulPath::TF32x3, "s1688_tf32x3"};
+  if (target.hasWarpRoles)
+    return {tile::MatmulPath::MMA, "wgmma"};
   return {tile::MatmulPath::MMA, "s16816"};
 }
 

@@ -13,9 +13,6 @@ namespace mlir::attn {
 using namespace mlir;
 using namespace mlir::hopper;
 
-// CUDA C++ Programming Guide, "Compute Capabilities" (9.0: 227 KB a block).
-static constexpr int64_t kMaxSharedBytes = 227 * 1024;
-
 static bool hasRoles(tile::KernelOp kernel) {
   return !kernel.getBody().getOps<WarpSpecializeOp>().empty();
 }
@@ -29,10 +26,12 @@ struct ConvertHopperToNVVMPass
         llvm::make_filter_range(module.getOps<tile::KernelOp>(), hasRoles));
     if (kernels.empty())
       return;
+    int64_t maxSharedBytes =
+        attn::TargetInfo::lookup("sm_90a")->maxSharedBytes;
     gpu::GPUModuleOp gpuModule = tile::createGPUModule(module);
     LLVM::GlobalOp sharedMemory = tile::createSharedMemory(gpuModule);
     for (tile::KernelOp kernel : kernels) {
-      HopperLowering lowering(kernel, gpuModule, sharedMemory, kMaxSharedBytes);
+      HopperLowering lowering(kernel, gpuModule, sharedMemory, maxSharedBytes);
       if (failed(lowering.run()))
         return signalPassFailure();
       addTensorMapArguments(module, kernel, lowering.getTensorMaps());

@@ -477,8 +477,7 @@ private:
              << rows
              << " rows; 64 rows a consumer warpgroup, with 1 to 4 of "
                 "them: use block_m = 64, 128, 192 or 256";
-    auto stages = kernel->getAttrOfType<IntegerAttr>("num_stages");
-    int64_t numStages = stages ? stages.getInt() : kDefaultStages;
+    int64_t numStages = kernel.getNumStages().value_or(kDefaultStages);
 
     Block &body = kernel.getBody().front();
     OpBuilder builder = OpBuilder::atBlockTerminator(&body);

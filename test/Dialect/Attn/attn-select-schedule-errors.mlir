@@ -32,3 +32,15 @@ func.func @head_dim(%x: tensor<1x2x?x40xf16>) -> tensor<1x2x?x40xf16> {
       outs(%x : tensor<1x2x?x40xf16>) -> tensor<1x2x?x40xf16>
   return %r : tensor<1x2x?x40xf16>
 }
+
+// -----
+
+func.func @warps(%x: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
+  // expected-error @below {{schedule: num_warps = 3 must be a power of two on sm_80}}
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>)
+      outs(%x : tensor<1x2x?x64xf16>)
+      {schedule = #attn.schedule<block_m = 48, block_n = 64, num_stages = 2, num_warps = 3>}
+      -> tensor<1x2x?x64xf16>
+  return %r : tensor<1x2x?x64xf16>
+}

@@ -500,5 +500,5 @@ func.func @merge_lse_shape(%o: tensor<8x64xf16>, %l: tensor<9xf32>) {
 
 // -----
 
-// expected-error@+1 {{num_warps must be a power of two in [1, 32], not 3}}
-#s = #attn.schedule<block_m = 64, block_n = 64, num_stages = 2, num_warps = 3>
+// expected-error@+1 {{num_warps must be in [1, 32], not 33}}
+#s = #attn.schedule<block_m = 64, block_n = 64, num_stages = 2, num_warps = 33>

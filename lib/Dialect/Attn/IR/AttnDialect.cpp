@@ -37,8 +37,7 @@ ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        << blockN;
   if (numStages < 1 || numStages > 8)
     return emitError() << "num_stages must be in [1, 8], not " << numStages;
-  if (numWarps < 1 || numWarps > 32 || !llvm::isPowerOf2_64(numWarps))
-    return emitError() << "num_warps must be a power of two in [1, 32], not "
-                       << numWarps;
+  if (numWarps < 1 || numWarps > 32)
+    return emitError() << "num_warps must be in [1, 32], not " << numWarps;
   return success();
 }

@@ -31,7 +31,7 @@ struct AttnSelectSchedulePass
   }
 
   static LogicalResult select(AttentionOp op, const TargetInfo &info) {
-    if (failed(verifySupported(op)))
+    if (failed(verifySupported(op)) || failed(verifyTarget(op, info)))
       return failure();
     if (!op.getScheduleAttr()) {
       ScheduleAttr schedule = lookupSchedule(op, info);

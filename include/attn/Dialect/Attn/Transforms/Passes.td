@@ -38,7 +38,7 @@ def AttnSelectSchedule : Pass<"attn-select-schedule", "::mlir::func::FuncOp"> {
   }];
   let options = [
     Option<"target", "target", "std::string", /*default=*/"\"cpu\"",
-           "Target to schedule for: cpu or sm_80">
+           "Target to schedule for: cpu, sm_80 or sm_90a">
   ];
 }
 
