@@ -130,6 +130,9 @@ static StringRef getPathName(tile::MatmulPath path, const TargetInfo &target) {
   llvm_unreachable("unknown path");
 }
 
+/// The matrix units' rows, and a multiple of their columns and sums.
+static constexpr int64_t kMatrixUnitSize = 16;
+
 namespace {
 class ContractionBuilder {
 public:
@@ -145,12 +148,13 @@ private:
   int64_t getStaticSize(const GridLoop &loop) {
     return cast<MemRefType>(loop.memref.getType()).getDimSize(loop.dim);
   }
-  /// A multiple of 16, the matrix units' rows and columns, at most `limit`.
-  int64_t getTileSize(const GridLoop &loop, int64_t limit) {
+  /// A multiple of `granule`, at most `limit`.
+  int64_t getTileSize(const GridLoop &loop, int64_t limit,
+                      int64_t granule = kMatrixUnitSize) {
     int64_t size = getStaticSize(loop);
     if (ShapedType::isDynamic(size))
       return limit;
-    return std::clamp<int64_t>(llvm::alignTo(size, 16), 16, limit);
+    return std::clamp<int64_t>(llvm::alignTo(size, granule), granule, limit);
   }
   std::string getName();
   Value getInit();
@@ -270,16 +274,18 @@ LogicalResult ContractionBuilder::build(SmallVector<GridLoop> gridLoops) {
   int64_t sum = getStaticSize(gridLoops[loops.k]);
   bool isShort = !ShapedType::isDynamic(sum) && sum <= 2 * maxK;
   k = getTileSize(gridLoops[loops.k], isShort ? 2 * maxK : maxK);
-  m = getTileSize(gridLoops[loops.m], sizes.matmulM);
   n = getTileSize(gridLoops[loops.n],
                   isShort ? sizes.shortSumN : sizes.matmulN);
-  gridLoops[loops.m].tile = m;
   gridLoops[loops.n].tile = isShort ? n * sizes.shortSumTiles : n;
   // Wide tiles of f32, and operands split into two TF32 parts, need the
   // registers of more warps.
   bool needsRegisters =
       path == tile::MatmulPath::TF32x3 || (isF32 && n > sizes.shortSumN);
   int32_t warps = sizes.matmulWarps * (needsRegisters ? 2 : 1);
+  // On the GPU every warp takes rows of its own.
+  m = getTileSize(gridLoops[loops.m], sizes.matmulM,
+                  kMatrixUnitSize * (builder.getTarget().isGPU ? warps : 1));
+  gridLoops[loops.m].tile = m;
   if (failed(builder.begin(getName(), op->getOperands(), warps)))
     return failure();
 

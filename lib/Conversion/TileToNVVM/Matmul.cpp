@@ -273,7 +273,7 @@ void KernelLowering::lowerMmaTF32x3(MmaOp op) {
         emit.mma(sums, aRegisters[repeat].big, b.small, tf32);
         emit.mma(sums, aRegisters[repeat].big, b.big, tf32);
         for (auto [total, sum] : llvm::zip_equal(block, sums))
-          total = emit.create<arith::AddFOp>(total, sum);
+          total = emit.create<LLVM::FAddOp>(total, sum);
       }
     }
   }
