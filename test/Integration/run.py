@@ -76,10 +76,13 @@ def make_inputs(case):
 
 
 def get_tolerance(case, variant):
-    tolerance = TOLERANCE[variant][case.dtype]
-    if case.score in COARSE_SCORES and variant in ("naive", "inplace") and case.dtype != "f32":
-        return {"bf16": 0.5, "f16": 0.02}[case.dtype]
-    return tolerance
+    if case.score in COARSE_SCORES:
+        # In f32 the scores are coarse in every variant: 3e-5 at 490.
+        if case.dtype == "f32":
+            return 1e-5
+        if variant in ("naive", "inplace"):
+            return {"bf16": 0.5, "f16": 0.02}[case.dtype]
+    return TOLERANCE[variant][case.dtype]
 
 
 def check_kernels(report, case, variant):
