@@ -3,6 +3,7 @@
 #include "HopperLowering.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace mlir::hopper;
@@ -164,8 +165,9 @@ void HopperLowering::initBarriers() {
 LogicalResult HopperLowering::lowerRoles() {
   Value isProducer = emit.equal(warpgroupIndex, emit.i32(0));
   LogicalResult producer = success(), consumer = success();
-  emit.createIf(isProducer, [&] { producer = lowerProducer(); },
-                [&] { consumer = lowerConsumer(); });
+  emit.createIf(
+      isProducer, [&] { producer = lowerProducer(); },
+      [&] { consumer = lowerConsumer(); });
   return success(succeeded(producer) && succeeded(consumer));
 }
 
@@ -222,6 +224,7 @@ LogicalResult HopperLowering::lowerOp(Operation *op) {
       })
       .Case([&](WgmmaOp op) { return done([&] { lowerWgmma(op); }); })
       .Case([&](WgmmaWaitOp op) { return done([&] { lowerWgmmaWait(op); }); })
+      .Case([&](ExpDiffOp op) { return done([&] { lowerExpDiff(op); }); })
       .Default([&](Operation *op) { return KernelLowering::lowerOp(op); });
 }
 
@@ -364,4 +367,84 @@ void HopperLowering::lowerWgmmaWait(WgmmaWaitOp op) {
   SmallVector<Value> values =
       waitProducts(emit, op.getInFlight(), getFragment(op.getPending()));
   fragments[op.getResult()] = Fragment(values.begin(), values.end());
+}
+
+//===----------------------------------------------------------------------===//
+// Exponentials
+//===----------------------------------------------------------------------===//
+
+/// Beyond this, scores that differ do so by 64 or more after scaling.
+static constexpr float kHugeExponent = 1 << 30;
+
+/// Scales row statistics for lowerExpDiff.
+HopperLowering::ScaledRows HopperLowering::scaleRows(ArrayRef<Value> rows,
+                                                     Value scale) {
+  Value mantissaMask = emit.i32(int32_t(0xff800000));
+  Value exactScale = emit.bitcast(
+      emit.andBits(emit.bitcast(scale, emit.getI32Type()), mantissaMask),
+      emit.getF32Type());
+  ScaledRows result;
+  for (Value row : rows) {
+    Value product = emit.create<LLVM::FMulOp>(row, scale);
+    Value magnitude = emit.create<LLVM::FAbsOp>(product);
+    Value isHuge = emit.create<LLVM::FCmpOp>(
+        LLVM::FCmpPredicate::ogt, magnitude, emit.f32(kHugeExponent));
+    Value rowScale = emit.select(isHuge, exactScale, scale);
+    result.isHuge.push_back(isHuge);
+    result.scales.push_back(rowScale);
+    result.products.push_back(emit.create<LLVM::FMulOp>(row, rowScale));
+  }
+  return result;
+}
+
+/// exp(scale * (x - max)) as exp2(fma(x, c, -round(c * max))) with c = scale *
+/// log2(e): one instruction less than the subtraction and the product. Why the
+/// rounding can't show:
+///
+/// - All exponentials of a row are off by one factor, 2^r, with r what the
+///   rounding of c * max left. The normalisation cancels it, and alpha, the
+///   difference of two rounded products, changes it to the next step's.
+/// - For |c * max| <= 2^30, |r| <= 32: far from overflow.
+/// - Beyond, c becomes the power of two below it, which makes r = 0. Scores
+///   that differ do so by 64 or more after scaling, or by 32 with that power:
+///   their exponential is 0 to f32's precision either way. For the same reason
+///   alpha is 0 where only one of both maxima is in this range.
+void HopperLowering::lowerExpDiff(ExpDiffOp op) {
+  auto type = cast<RankedTensorType>(op.getSource().getType());
+  Value scale = emit.create<LLVM::FMulOp>(
+      getScalar(op.getScale()), emit.f32(static_cast<float>(M_LOG2E)));
+  Value zero = emit.f32(0), minusInf = emit.f32(-INFINITY);
+  SmallVector<Value> maxima;
+  for (Value max : getFragment(op.getMax())) {
+    // Where the maximum is -inf so is the element; subtracting 0 keeps it.
+    Value isMasked =
+        emit.create<LLVM::FCmpOp>(LLVM::FCmpPredicate::oeq, max, minusInf);
+    maxima.push_back(emit.select(isMasked, zero, max));
+  }
+  ScaledRows rows = scaleRows(maxima, scale);
+  Fragment result;
+  if (type.getRank() == 1) {
+    ScaledRows source = scaleRows(getFragment(op.getSource()), scale);
+    for (size_t i = 0; i < maxima.size(); ++i) {
+      Value alpha = emitExp2(
+          emit.create<LLVM::FSubOp>(source.products[i], rows.products[i]));
+      Value differ = emit.xorBits(source.isHuge[i], rows.isHuge[i]);
+      result.push_back(emit.select(differ, zero, alpha));
+    }
+  } else {
+    SmallVector<Value> addends =
+        llvm::map_to_vector(rows.products, [&](Value value) -> Value {
+          return emit.create<LLVM::FNegOp>(value);
+        });
+    for (auto [row, value] : llvm::zip_equal(getLayout(type).getRowIndices(),
+                                             getFragment(op.getSource())))
+      result.push_back(emitExp2(
+          emit.create<LLVM::FMAOp>(value, rows.scales[row], addends[row])));
+  }
+  fragments[op.getResult()] = std::move(result);
+}
+
+Value HopperLowering::emitExp2(Value exponent) {
+  return emit.intrinsic("llvm.nvvm.ex2.approx.ftz", emit.getF32Type(),
+                        exponent);
 }

@@ -33,6 +33,10 @@ private:
   struct Slot {
     Value address, full, empty;
   };
+  /// Row statistics times a scale, and which scale that was.
+  struct ScaledRows {
+    SmallVector<Value> products, scales, isHuge;
+  };
   /// What one tensor map describes: a kernel argument and the rows of its box.
   using MapKey = std::pair<unsigned, int64_t>;
 
@@ -57,6 +61,9 @@ private:
   void lowerTmaLoad(TmaLoadOp op);
   void lowerWgmma(WgmmaOp op);
   void lowerWgmmaWait(WgmmaWaitOp op);
+  ScaledRows scaleRows(ArrayRef<Value> rows, Value scale);
+  void lowerExpDiff(tile::ExpDiffOp op);
+  Value emitExp2(Value exponent);
   /// The argument number of the kernel behind an argument of a role.
   unsigned getKernelArgument(Value roleArgument);
   Value makeDescriptor(Value address, int64_t leadingOffset, int64_t offset);
