@@ -23,6 +23,8 @@ static constexpr int64_t kTensorMapAlignment = 64;
 
 LogicalResult HopperLowering::run() {
   if (failed(findRoles()) || failed(checkLayouts()) ||
+      failed(verifyRole(roles.getProducer(), /*isProducer=*/true)) ||
+      failed(verifyRole(roles.getConsumer(), /*isProducer=*/false)) ||
       failed(allocateRings()) || failed(collectTensorMaps()))
     return failure();
   describeParameters();
@@ -50,6 +52,76 @@ LogicalResult HopperLowering::findRoles() {
   }
   return success();
 }
+
+//===----------------------------------------------------------------------===//
+// What can be lowered
+//===----------------------------------------------------------------------===//
+
+static bool isHopperType(Type type) {
+  return isa<RingType, SlotType, PendingType>(type);
+}
+
+/// Rings are arguments of the roles, straight from a create_ring.
+bool HopperLowering::isRing(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  if (!argument || argument.getOwner()->getParentOp() != roles)
+    return false;
+  return roles.getArgs()[argument.getArgNumber()].getDefiningOp<CreateRingOp>();
+}
+
+LogicalResult HopperLowering::verifyProduct(WgmmaOp op) {
+  int64_t rows = op.getType().getTile().getDimSize(0);
+  int64_t expected =
+      WarpSpecializeOp::kRowsPerWarpgroup * roles.getWarpgroups();
+  if (rows != expected)
+    return op.emitOpError("has ")
+           << rows << " rows, but the " << roles.getWarpgroups()
+           << " consumer warpgroups hold " << expected;
+  auto layout = MmaLayoutAttr::get(op.getContext(),
+                                   kWarpsPerWarpgroup * roles.getWarpgroups());
+  auto a = dyn_cast<RankedTensorType>(op.getA().getType());
+  bool isRightA =
+      !a || a.getEncoding() == OperandLayoutAttr::get(op.getContext(), layout);
+  if (op.getType().getTile().getEncoding() != layout || !isRightA)
+    return op.emitOpError("needs tiles with the layout ")
+           << layout << "; run hopper-assign-layouts first";
+  return success();
+}
+
+LogicalResult HopperLowering::verifyOp(Operation *op, bool isProducer) {
+  bool isForProducer = isa<AcquireOp, CommitOp, TmaLoadOp>(op);
+  bool isForConsumer = isa<WaitOp, ReleaseOp, WgmmaOp, WgmmaWaitOp>(op);
+  if (isProducer ? isForConsumer : isForProducer)
+    return op->emitOpError("has no place in the ")
+           << (isProducer ? "producer" : "consumer") << " role";
+  for (Value operand : op->getOperands()) {
+    if (!isHopperType(operand.getType()))
+      continue;
+    Operation *source = operand.getDefiningOp();
+    bool isKnown =
+        isRing(operand) || isa_and_present<AcquireOp, WaitOp, WgmmaOp>(source);
+    if (!(isForProducer || isForConsumer) || !isKnown)
+      return op->emitOpError("takes a ")
+             << operand.getType()
+             << " on a way that has no lowering: rings come from the role's "
+                "arguments, slots and pending products from the operation "
+                "that makes them";
+  }
+  auto product = dyn_cast<WgmmaOp>(op);
+  return product ? verifyProduct(product) : success();
+}
+
+LogicalResult HopperLowering::verifyRole(Region &region, bool isProducer) {
+  WalkResult result = region.walk([&](Operation *op) {
+    return failed(verifyOp(op, isProducer)) ? WalkResult::interrupt()
+                                            : WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+//===----------------------------------------------------------------------===//
+// Parameters and shared memory
+//===----------------------------------------------------------------------===//
 
 LogicalResult HopperLowering::allocateRings() {
   int64_t bytes = 0;

@@ -42,6 +42,10 @@ private:
 
   // Frame.
   LogicalResult findRoles();
+  LogicalResult verifyRole(Region &region, bool isProducer);
+  LogicalResult verifyOp(Operation *op, bool isProducer);
+  LogicalResult verifyProduct(WgmmaOp op);
+  bool isRing(Value value);
   LogicalResult allocateRings();
   LogicalResult collectTensorMaps();
   void describeParameters();

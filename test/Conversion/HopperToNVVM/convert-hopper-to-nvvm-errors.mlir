@@ -37,3 +37,78 @@ tile.kernel @no_lowering(%x: memref<?x64xbf16>) attributes {num_warps = 8 : i32}
   }
   tile.return
 }
+
+// -----
+
+!ring = !hopper.ring<1 x tensor<64x64xbf16>>
+
+tile.kernel @wrong_role(%x: memref<?x64xbf16>) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%x, %ring : memref<?x64xbf16>, !ring) producer registers(24) (%a: memref<?x64xbf16>, %r: !ring) {
+    %c0 = arith.constant 0 : i32
+  } consumer warpgroups(1) registers(240) (%a: memref<?x64xbf16>, %r: !ring) {
+    %c0 = arith.constant 0 : i32
+    // expected-error @+1 {{has no place in the consumer role}}
+    %slot = hopper.acquire %r[%c0] : !ring
+    hopper.tma_load %a[%c0, %c0] to %slot : memref<?x64xbf16>, <tensor<64x64xbf16>>
+  }
+  tile.return
+}
+
+// -----
+
+!ring = !hopper.ring<1 x tensor<64x64xbf16>>
+
+tile.kernel @slot_through_if() attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%ring : !ring) producer registers(24) (%r: !ring) {
+    %c0 = arith.constant 0 : i32
+  } consumer warpgroups(1) registers(240) (%r: !ring) {
+    %c0 = arith.constant 0 : i32
+    %true = arith.constant true
+    %s = scf.if %true -> !hopper.slot<tensor<64x64xbf16>> {
+      %t = hopper.wait %r[%c0] : !ring
+      // expected-error @+1 {{takes a '!hopper.slot<tensor<64x64xbf16>>' on a way that has no lowering}}
+      scf.yield %t : !hopper.slot<tensor<64x64xbf16>>
+    } else {
+      %u = hopper.wait %r[%c0] : !ring
+      scf.yield %u : !hopper.slot<tensor<64x64xbf16>>
+    }
+    hopper.release %s : <tensor<64x64xbf16>>
+  }
+  tile.return
+}
+
+// -----
+
+!ring = !hopper.ring<1 x tensor<64x64xbf16>>
+
+tile.kernel @no_layout() attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%ring : !ring) producer registers(24) (%r: !ring) {
+    %c0 = arith.constant 0 : i32
+  } consumer warpgroups(1) registers(240) (%r: !ring) {
+    %c0 = arith.constant 0 : i32
+    %t = hopper.wait %r[%c0] : !ring
+    // expected-error @+1 {{needs tiles with the layout #tile.mma<warps = 4>; run hopper-assign-layouts first}}
+    %s = hopper.wgmma %t, %t {transpose_b} : !hopper.slot<tensor<64x64xbf16>>, <tensor<64x64xbf16>> -> <tensor<64x64xf32>>
+  }
+  tile.return
+}
+
+// -----
+
+!ring = !hopper.ring<1 x tensor<64x64xbf16>>
+
+tile.kernel @rows() attributes {num_warps = 12 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%ring : !ring) producer registers(24) (%r: !ring) {
+    %c0 = arith.constant 0 : i32
+  } consumer warpgroups(2) registers(240) (%r: !ring) {
+    %c0 = arith.constant 0 : i32
+    %t = hopper.wait %r[%c0] : !ring
+    // expected-error @+1 {{has 64 rows, but the 2 consumer warpgroups hold 128}}
+    %s = hopper.wgmma %t, %t {transpose_b} : !hopper.slot<tensor<64x64xbf16>>, <tensor<64x64xbf16>> -> <tensor<64x64xf32>>
+  }
+  tile.return
+}

@@ -80,19 +80,22 @@ protected:
   OwningOpRef<ModuleOp> module;
 };
 
-template <typename OpTy> bool duplicate(OpTy op) {
+template <typename OpTy>
+bool duplicate(OpTy op) {
   OpBuilder builder(op);
   builder.clone(*op.getOperation());
   return true;
 }
 
-template <typename OpTy> bool remove(OpTy op) {
+template <typename OpTy>
+bool remove(OpTy op) {
   op.erase();
   return true;
 }
 
 /// Takes the tile after the right one.
-template <typename OpTy> bool takeNext(OpTy op) {
+template <typename OpTy>
+bool takeNext(OpTy op) {
   OpBuilder builder(op);
   Value one = arith::ConstantOp::create(builder, op.getLoc(),
                                         builder.getI32IntegerAttr(1));
@@ -101,7 +104,9 @@ template <typename OpTy> bool takeNext(OpTy op) {
   return true;
 }
 
-TEST_P(VerifyProtocolTest, AcceptsTheSchedule) { EXPECT_TRUE(isLegal(*module)); }
+TEST_P(VerifyProtocolTest, AcceptsTheSchedule) {
+  EXPECT_TRUE(isLegal(*module));
+}
 
 TEST_P(VerifyProtocolTest, RefusesDuplicates) {
   expectRefused<AcquireOp>("acquire twice", duplicate<AcquireOp>);
