@@ -35,7 +35,6 @@ def HopperVerifyProtocol : Pass<"hopper-verify-protocol", "::mlir::tile::KernelO
     control flow and tile numbers must follow from sizes and the program's
     number.
   }];
-  let dependentDialects = ["::mlir::scf::SCFDialect"];
 }
 
 #endif // ATTN_DIALECT_HOPPER_TRANSFORMS_PASSES_TD
