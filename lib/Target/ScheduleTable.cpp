@@ -31,9 +31,10 @@ static constexpr ScheduleRow kTable[] = {
     // target   bits  D   mask              m    n  stages  warps
     {"cpu",     16,  128, Mask::Any,        64,  64,  1,      1},
     {"cpu",     32,  128, Mask::Any,        64,  64,  1,      1},
-    {"sm_80",   16,   64, Mask::Without,   128, 128,  2,      4},
+    {"sm_80",   16,   64, Mask::Without,   128,  64,  2,      4},
     {"sm_80",   16,   64, Mask::With,      128,  64,  3,      4},
-    {"sm_80",   16,  128, Mask::Any,       128,  64,  2,      4},
+    {"sm_80",   16,   96, Mask::Any,       128,  64,  2,      4},
+    {"sm_80",   16,  128, Mask::Any,        64,  96,  2,      4},
     {"sm_80",   32,  128, Mask::Any,        64,  32,  2,      4},
     {"sm_90a",  16,   64, Mask::Any,       192, 128,  4,     16},
     {"sm_90a",  16,  128, Mask::Any,       128, 128,  2,     12},
