@@ -1,17 +1,13 @@
-//===- PTX.cpp - GPU modules to PTX and machine code ----------------------===//
+//===- PTX.cpp - GPU modules to PTX ---------------------------------------===//
 
 #include "attn/Target/PTX.h"
 #include "mlir/Target/LLVMIR/Export.h"
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/OptBisect.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Program.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
@@ -119,62 +115,4 @@ llvm::Expected<std::string> attn::translateToPTX(gpu::GPUModuleOp module,
     return makeError("LLVM can't emit PTX");
   passes.run(*llvmModule);
   return std::string(ptx);
-}
-
-//===----------------------------------------------------------------------===//
-// ptxas
-//===----------------------------------------------------------------------===//
-
-static llvm::Error writeFile(llvm::StringRef path, llvm::StringRef text) {
-  std::error_code code;
-  llvm::raw_fd_ostream file(path, code);
-  if (code)
-    return llvm::createFileError(path, code);
-  file << text;
-  return llvm::Error::success();
-}
-
-static llvm::Expected<std::string> readFile(llvm::StringRef path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path);
-  if (!buffer)
-    return llvm::createFileError(path, buffer.getError());
-  return (*buffer)->getBuffer().str();
-}
-
-llvm::Expected<attn::AssembledPTX>
-attn::assemblePTX(llvm::StringRef ptx, llvm::StringRef architecture,
-                  llvm::StringRef ptxasPath) {
-  // Input, output and log, removed on every way out.
-  llvm::SmallString<64> paths[3];
-  auto cleanup = llvm::make_scope_exit([&] {
-    for (llvm::StringRef path : paths)
-      if (!path.empty())
-        llvm::sys::fs::remove(path);
-  });
-  for (auto [path, suffix] :
-       llvm::zip_equal(paths, llvm::ArrayRef{"ptx", "cubin", "log"}))
-    if (std::error_code code =
-            llvm::sys::fs::createTemporaryFile("attnc", suffix, path))
-      return llvm::createFileError("attnc temporary file", code);
-  auto &[input, output, log] = paths;
-  if (llvm::Error error = writeFile(input, ptx))
-    return error;
-
-  std::string arch = ("-arch=" + architecture).str();
-  llvm::StringRef arguments[] = {ptxasPath, "-v", arch, "-o", output, input};
-  std::optional<llvm::StringRef> redirects[] = {std::nullopt,
-                                                llvm::StringRef(log),
-                                                llvm::StringRef(log)};
-  std::string message;
-  int status = llvm::sys::ExecuteAndWait(ptxasPath, arguments, std::nullopt,
-                                         redirects, 0, 0, &message);
-  llvm::Expected<std::string> text = readFile(log);
-  if (!text)
-    return text.takeError();
-  if (status != 0)
-    return makeError(ptxasPath + " failed: " + message + *text);
-  llvm::Expected<std::string> cubin = readFile(output);
-  if (!cubin)
-    return cubin.takeError();
-  return AssembledPTX{std::move(*cubin), std::move(*text)};
 }

@@ -66,10 +66,7 @@ protected:
     auto ptx = mlir::attn::translateToPTX(*gpuModules.begin(), "sm_90a");
     if (!ptx)
       return llvm::toString(ptx.takeError());
-    auto ptxas = ::attn::findPtxas();
-    if (!ptxas)
-      return llvm::toString(ptxas.takeError());
-    auto assembled = mlir::attn::assemblePTX(*ptx, "sm_90a", *ptxas);
+    auto assembled = ::attn::runPtxas(*ptx, "sm_90a");
     if (!assembled)
       return llvm::toString(assembled.takeError());
     return assembled->log;
