@@ -26,11 +26,16 @@ class Case:
     variants: Tuple[str, ...] = VARIANTS
     # Changes the random q, k, v in place.
     edit: Optional[Callable] = None
+    # Batch and lengths are part of the types.
+    static: bool = False
+    # The files hold the arrays in Fortran's order.
+    fortran: bool = False
 
     def source(self):
-        _, heads, kv_heads, _, _ = self.shape
+        batch, heads, kv_heads, nq, nk = self.shape
+        static = (batch, nq, nk) if self.static else None
         return rules.source(
-            self.dtype, heads, kv_heads, self.dim, self.score, self.mask, self.scale, self.lse
+            self.dtype, heads, kv_heads, self.dim, self.score, self.mask, self.scale, self.lse, static
         )
 
 
@@ -123,6 +128,14 @@ def reported():
     yield case("window-past-the-end", "f32", 64, (1, 1, 1, 70, 90), mask="window_past_the_end")
     yield case("alibi-12-heads", "bf16", 64, (1, 12, 12, 70, 70), score="alibi", mask="causal")
     yield case("alibi-symmetric-12-heads", "bf16", 64, (1, 12, 12, 70, 70), score="alibi_symmetric")
+    yield case("divides-by-rows-left", "f32", 32, (1, 1, 1, 5, 70), mask="divides_by_rows_left", lse=True)
+    yield case("document", "bf16", 64, (1, 2, 2, 170, 190), mask="document", lse=True)
+    yield case("index-arithmetic", "f16", 32, (1, 2, 1, 70, 90), mask="index_arithmetic")
+    for dtype, nq, nk in itertools.product(("f16", "f32"), (0, 1, 77), (0, 1, 77)):
+        yield case(f"static-{nq}x{nk}-{dtype}", dtype, 32, (2, 4, 2, nq, nk), static=True, lse=True)
+    for dtype in DTYPES:
+        yield case(f"fortran-order-{dtype}", dtype, 32, (2, 4, 2, 13, 21), mask="causal", fortran=True)
+    yield case("many-batches", "f16", 32, (65536, 1, 1, 2, 3))
     yield case("negative-scale", "f32", 64, (1, 2, 2, 70, 90), scale=-0.3, lse=True)
     yield case("zero-scale", "f32", 64, (1, 2, 2, 70, 90), scale=0.0, mask="causal", lse=True)
 

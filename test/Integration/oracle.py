@@ -40,13 +40,14 @@ def from_bf16(bits):
     return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
-def save(path, x, dtype):
+def save(path, x, dtype, fortran=False):
     """Writes `x` as .npy and returns the values that the file holds."""
+    order = np.asfortranarray if fortran else np.ascontiguousarray
     if dtype == "bf16":
-        bits = to_bf16(x)
+        bits = order(to_bf16(x))
         np.save(path, bits.view("V2"))
         return from_bf16(bits)
-    x = np.asarray(x, dtype={"f16": np.float16, "f32": np.float32}[dtype])
+    x = order(np.asarray(x, dtype={"f16": np.float16, "f32": np.float32}[dtype]))
     np.save(path, x)
     return x
 

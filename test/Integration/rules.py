@@ -174,13 +174,43 @@ MASKS = {
         lambda b, h, i, j, nq, nk: (i < 4) & (j < 4),
     ),
     "key_1_hidden": _key_is_not(1),
+    # Divides by zero in the row behind the last one, which a tile reaches.
+    "divides_by_rows_left": (
+        """
+      %ql = attn.q_len : i32
+      %left = arith.subi %ql, %q_idx : i32
+      %a = arith.divsi %kv_idx, %left : i32
+      %c3 = arith.constant 3 : i32
+      %r = arith.cmpi sle, %a, %c3 : i32""",
+        lambda b, h, i, j, nq, nk: j // (nq - i) <= 3,
+    ),
+    "document": (
+        """
+      %size = arith.constant 50 : i32
+      %a = arith.divui %q_idx, %size : i32
+      %d = arith.divui %kv_idx, %size : i32
+      %c0 = arith.cmpi eq, %a, %d : i32
+      %c1 = arith.cmpi sle, %kv_idx, %q_idx : i32
+      %r = arith.andi %c0, %c1 : i1""",
+        lambda b, h, i, j, nq, nk: (i // 50 == j // 50) & (j <= i),
+    ),
+    "index_arithmetic": (
+        """
+      %qi = arith.index_cast %q_idx : i32 to index
+      %ki = arith.index_cast %kv_idx : i32 to index
+      %c3 = arith.constant 3 : index
+      %last = arith.addi %qi, %c3 : index
+      %r = arith.cmpi sle, %ki, %last : index""",
+        lambda b, h, i, j, nq, nk: j <= i + 3,
+    ),
 }
 
 
-def source(dtype, heads, kv_heads, dim, score=None, mask=None, scale=None, lse=False):
-    """One function `attention` of q, k, v with dynamic batch and lengths."""
-    tq, tk = f"tensor<?x{heads}x?x{dim}x{dtype}>", f"tensor<?x{kv_heads}x?x{dim}x{dtype}>"
-    tl = f"tensor<?x{heads}x?xf32>"
+def source(dtype, heads, kv_heads, dim, score=None, mask=None, scale=None, lse=False, static=None):
+    """One function `attention` of q, k, v, with dynamic batch and lengths or `static` ones."""
+    batch, nq, nk = static or "???"
+    tq, tk = f"tensor<{batch}x{heads}x{nq}x{dim}x{dtype}>", f"tensor<{batch}x{kv_heads}x{nk}x{dim}x{dtype}>"
+    tl = f"tensor<{batch}x{heads}x{nq}xf32>"
     outs = [("o", tq)] + ([("lse", tl)] if lse else [])
     args = [("q", tq), ("k", tk), ("v", tk)] + outs
     types = ", ".join(t for _, t in outs)

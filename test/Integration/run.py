@@ -108,7 +108,7 @@ def run_test(args, case, variant):
         with open(path("attention.mlir"), "w") as file:
             file.write(case.source())
         inputs = [
-            oracle.save(path(name + ".npy"), x, case.dtype)
+            oracle.save(path(name + ".npy"), x, case.dtype, case.fortran)
             for name, x in zip("qkv", make_inputs(case))
         ]
         outputs = ["o.npy"] + (["lse.npy"] if case.lse else [])

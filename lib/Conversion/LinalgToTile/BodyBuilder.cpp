@@ -96,26 +96,6 @@ void BodyBuilder::inlineIndex(linalg::IndexOp index, ArrayRef<Value> starts) {
                    loop + 1 == starts.size() ? Extent::Columns : Extent::Rows);
 }
 
-/// An index is an i32 in a kernel.
-void BodyBuilder::inlineIndexCast(Operation &cast) {
-  auto [value, extent] = inliner.lookup(cast.getOperand(0));
-  Type to = cast.getResult(0).getType();
-  Type toElement = to.isIndex() ? builder.kernel.getI32Type() : to;
-  Type type = toElement;
-  if (auto shaped = dyn_cast<ShapedType>(value.getType()))
-    type = shaped.clone(toElement);
-  unsigned fromWidth =
-      getElementTypeOrSelf(value.getType()).getIntOrFloatBitWidth();
-  unsigned toWidth = toElement.getIntOrFloatBitWidth();
-  if (toWidth < fromWidth)
-    value = arith::TruncIOp::create(builder.kernel, type, value);
-  else if (toWidth > fromWidth && isa<arith::IndexCastUIOp>(cast))
-    value = arith::ExtUIOp::create(builder.kernel, type, value);
-  else if (toWidth > fromWidth)
-    value = arith::ExtSIOp::create(builder.kernel, type, value);
-  inliner.map(cast.getResult(0), value, extent);
-}
-
 LogicalResult BodyBuilder::inlineOp(Operation &inner, ArrayRef<Value> starts) {
   for (Value operand : inner.getOperands())
     if (operand.getParentRegion() != &op.getRegion() &&
@@ -123,10 +103,6 @@ LogicalResult BodyBuilder::inlineOp(Operation &inner, ArrayRef<Value> starts) {
       inliner.map(operand, builder.getArg(operand), Extent::Scalar);
   if (auto index = dyn_cast<linalg::IndexOp>(inner)) {
     inlineIndex(index, starts);
-    return success();
-  }
-  if (isa<arith::IndexCastOp, arith::IndexCastUIOp>(inner)) {
-    inlineIndexCast(inner);
     return success();
   }
   if (isa<arith::ConstantOp>(inner)) {

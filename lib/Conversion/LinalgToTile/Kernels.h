@@ -77,7 +77,6 @@ private:
   void loadOperand(OpOperand &operand, ArrayRef<Value> starts);
   LogicalResult inlineOp(Operation &inner, ArrayRef<Value> starts);
   void inlineIndex(linalg::IndexOp index, ArrayRef<Value> starts);
-  void inlineIndexCast(Operation &cast);
 
   KernelBuilder &builder;
   linalg::GenericOp op;

@@ -32,7 +32,7 @@ public:
   /// `tile` with `neutral` in the columns that lie behind the row's end.
   Value fillTail(Value tile, Value columnStart, double neutral) {
     int64_t size = getStaticSize();
-    if (!ShapedType::isDynamic(size) && size % numColumns == 0)
+    if (size > 0 && size % numColumns == 0)
       return tile;
     auto indexType = RankedTensorType::get(numColumns, kernel.getI32Type());
     Value offsets = tile::IotaOp::create(kernel, indexType);

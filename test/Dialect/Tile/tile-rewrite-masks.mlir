@@ -69,3 +69,50 @@ tile.kernel @uniform(%n: i32, %m: memref<?x?xf32, strided<[?, 1]>>) attributes {
   tile.store %t, %m[%c0, %c0] : tensor<64x32xf32>, memref<?x?xf32, strided<[?, 1]>>
   tile.return
 }
+
+// A tile has rows past the last query, for which a rule may divide by zero. A
+// constant divisor needs no care.
+// CHECK-LABEL: tile.kernel @division(
+// CHECK: %[[D:.*]] = arith.subi %{{.*}}, %{{.*}} : tensor<64xi32>
+// CHECK: %[[BD:.*]] = tile.broadcast %[[D]] dim 0
+// CHECK: %[[ZERO:.*]] = arith.constant dense<0> : tensor<64x32xi32>
+// CHECK: %[[IS_ZERO:.*]] = arith.cmpi eq, %[[BD]], %[[ZERO]]
+// CHECK: %[[ONE:.*]] = arith.constant dense<1> : tensor<64x32xi32>
+// CHECK: %[[SAFE:.*]] = arith.select %[[IS_ZERO]], %[[ONE]], %[[BD]]
+// CHECK: arith.divui %{{.*}}, %[[SAFE]]
+// CHECK-NOT: arith.select
+// CHECK: arith.divsi
+tile.kernel @division(%q0: i32, %kv0: i32, %n: i32, %m: memref<?x?xf32, strided<[?, 1]>>) attributes {num_warps = 4 : i32} {
+  %s = tile.load %m[%q0, %kv0] : memref<?x?xf32, strided<[?, 1]>> -> tensor<64x32xf32>
+  %t = tile.mask %s at (%q0, %kv0) (%qi: i32, %ki: i32) {
+    %d = arith.subi %n, %qi : i32
+    %a = arith.divui %ki, %d : i32
+    %c4 = arith.constant 4 : i32
+    %b = arith.divsi %a, %c4 : i32
+    %keep = arith.cmpi sle, %b, %c4 : i32
+    tile.yield %keep : i1
+  } : tensor<64x32xf32>
+  tile.store %t, %m[%q0, %kv0] : tensor<64x32xf32>, memref<?x?xf32, strided<[?, 1]>>
+  tile.return
+}
+
+// Indices are i32 in a kernel.
+// CHECK-LABEL: tile.kernel @index(
+// CHECK-NOT: index
+// CHECK: arith.addi %{{.*}}, %{{.*}} : tensor<64xi32>
+// CHECK-NOT: index
+// CHECK: arith.cmpi sle, %{{.*}}, %{{.*}} : tensor<64x32xi32>
+// CHECK: tile.return
+tile.kernel @index(%q0: i32, %kv0: i32, %m: memref<?x?xf32, strided<[?, 1]>>) attributes {num_warps = 4 : i32} {
+  %s = tile.load %m[%q0, %kv0] : memref<?x?xf32, strided<[?, 1]>> -> tensor<64x32xf32>
+  %t = tile.mask %s at (%q0, %kv0) (%qi: i32, %ki: i32) {
+    %q = arith.index_cast %qi : i32 to index
+    %k = arith.index_cast %ki : i32 to index
+    %c4 = arith.constant 4 : index
+    %last = arith.addi %q, %c4 : index
+    %keep = arith.cmpi sle, %k, %last : index
+    tile.yield %keep : i1
+  } : tensor<64x32xf32>
+  tile.store %t, %m[%q0, %kv0] : tensor<64x32xf32>, memref<?x?xf32, strided<[?, 1]>>
+  tile.return
+}

@@ -3,6 +3,7 @@
 #include "attn/Dialect/Tile/Transforms/RegionInliner.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlir::tile;
@@ -25,8 +26,13 @@ Type RegionInliner::getType(Type element, Extent extent) const {
 }
 
 std::pair<Value, Extent> RegionInliner::lookup(Value original) const {
-  auto it = lifted.find(original);
-  return it == lifted.end() ? std::pair(original, Extent::Scalar) : it->second;
+  if (auto it = lifted.find(original); it != lifted.end())
+    return it->second;
+  if (!original.getType().isIndex())
+    return {original, Extent::Scalar};
+  Value i32 = arith::IndexCastOp::create(builder, loc, builder.getI32Type(),
+                                         original);
+  return {i32, Extent::Scalar};
 }
 
 Value RegionInliner::lift(Value original, Extent extent) {
@@ -48,6 +54,17 @@ void RegionInliner::mapIndex(Value from, Value start, Extent extent) {
 }
 
 LogicalResult RegionInliner::inlineOp(Operation &op) {
+  if (isa<arith::IndexCastOp, arith::IndexCastUIOp>(op)) {
+    inlineIndexCast(op);
+    return success();
+  }
+  if (auto constant = dyn_cast<arith::ConstantIndexOp>(op)) {
+    map(constant,
+        arith::ConstantIntOp::create(builder, op.getLoc(), constant.value(),
+                                     /*width=*/32),
+        Extent::Scalar);
+    return success();
+  }
   unsigned extent = 0;
   for (Value operand : op.getOperands())
     extent |= static_cast<unsigned>(lookup(operand).second);
@@ -58,9 +75,71 @@ LogicalResult RegionInliner::inlineOp(Operation &op) {
   return success();
 }
 
+void RegionInliner::inlineIndexCast(Operation &cast) {
+  auto [value, extent] = lookup(cast.getOperand(0));
+  Type type = getType(cast.getResult(0).getType(), extent);
+  unsigned fromWidth =
+      getElementTypeOrSelf(value.getType()).getIntOrFloatBitWidth();
+  unsigned toWidth = getElementTypeOrSelf(type).getIntOrFloatBitWidth();
+  if (toWidth < fromWidth)
+    value = arith::TruncIOp::create(builder, cast.getLoc(), type, value);
+  else if (toWidth > fromWidth && isa<arith::IndexCastUIOp>(cast))
+    value = arith::ExtUIOp::create(builder, cast.getLoc(), type, value);
+  else if (toWidth > fromWidth)
+    value = arith::ExtSIOp::create(builder, cast.getLoc(), type, value);
+  map(cast.getResult(0), value, extent);
+}
+
+static bool isSignedDivision(Operation &op) {
+  return isa<arith::DivSIOp, arith::RemSIOp, arith::FloorDivSIOp,
+             arith::CeilDivSIOp>(op);
+}
+
+static bool isUnsignedDivision(Operation &op) {
+  return isa<arith::DivUIOp, arith::RemUIOp, arith::CeilDivUIOp>(op);
+}
+
+/// `value` in every element of `type`.
+static Value createInt(OpBuilder &builder, Location loc, Type type,
+                       const APInt &value) {
+  TypedAttr attr = builder.getIntegerAttr(getElementTypeOrSelf(type), value);
+  if (auto shaped = dyn_cast<ShapedType>(type))
+    attr = DenseElementsAttr::get(shaped, Attribute(attr));
+  return arith::ConstantOp::create(builder, loc, attr);
+}
+
+/// `divisor` or, where processors may trap, 1: a tile reaches past the last row
+/// and column, where the rule may divide by 0, or the least integer by -1.
+static Value createSafeDivisor(OpBuilder &builder, Operation &op,
+                               Value dividend, Value divisor) {
+  APInt constant;
+  if (matchPattern(op.getOperand(1), m_ConstantInt(&constant)) &&
+      !constant.isZero() && !constant.isAllOnes())
+    return divisor;
+  Location loc = op.getLoc();
+  Type type = divisor.getType();
+  unsigned width = getElementTypeOrSelf(type).getIntOrFloatBitWidth();
+  auto equals = [&](Value value, const APInt &other) -> Value {
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, value,
+                                 createInt(builder, loc, type, other));
+  };
+  Value traps = equals(divisor, APInt::getZero(width));
+  if (isSignedDivision(op)) {
+    Value overflows = arith::AndIOp::create(
+        builder, loc, equals(dividend, APInt::getSignedMinValue(width)),
+        equals(divisor, APInt::getAllOnes(width)));
+    traps = arith::OrIOp::create(builder, loc, traps, overflows);
+  }
+  return arith::SelectOp::create(builder, loc, traps,
+                                 createInt(builder, loc, type, APInt(width, 1)),
+                                 divisor);
+}
+
 void RegionInliner::emit(Operation &op, Extent extent) {
   SmallVector<Value> operands = llvm::map_to_vector(
       op.getOperands(), [&](Value value) { return lift(value, extent); });
+  if (isSignedDivision(op) || isUnsignedDivision(op))
+    operands[1] = createSafeDivisor(builder, op, operands[0], operands[1]);
   SmallVector<Type> types = llvm::map_to_vector(
       op.getResultTypes(), [&](Type type) { return getType(type, extent); });
   Operation *tileOp =

@@ -41,6 +41,7 @@ public:
 
 private:
   Type getType(Type element, Extent extent) const;
+  void inlineIndexCast(Operation &cast);
   void emit(Operation &op, Extent extent);
 
   OpBuilder &builder;
