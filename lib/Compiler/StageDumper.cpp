@@ -10,18 +10,18 @@
 using namespace mlir;
 
 void attn::StageDumper::runAfterPass(Pass *pass, Operation *op) {
-  // Adaptors of nested pass managers have no name.
-  if (pass->getArgument().empty())
+  // Adaptors of nested pass managers have no name. What made one file fail
+  // fails the next.
+  if (pass->getArgument().empty() || error)
     return;
   while (Operation *parent = op->getParentOp())
     op = parent;
   llvm::SmallString<128> path(folder);
   llvm::sys::path::append(
       path, llvm::formatv("{0,0+2}-{1}.mlir", count++, pass->getArgument()));
-  llvm::Error failure = llvm::writeToOutput(path, [&](llvm::raw_ostream &os) {
+  error = llvm::writeToOutput(path, [&](llvm::raw_ostream &os) {
     op->print(os, OpPrintingFlags().useLocalScope().enableDebugInfo(false));
     os << '\n';
     return llvm::Error::success();
   });
-  error = llvm::joinErrors(std::move(error), std::move(failure));
 }

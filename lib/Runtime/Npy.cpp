@@ -292,7 +292,9 @@ llvm::Error attn::writeNpy(llvm::StringRef path, const Tensor &tensor) {
                  dense->getFootprintBytes());
         return llvm::Error::success();
       });
+  // Some of its errors name the file, others don't.
   if (error)
-    return llvm::createFileError(path, std::move(error));
+    return llvm::createFileError(path,
+                                 llvm::errorToErrorCode(std::move(error)));
   return llvm::Error::success();
 }

@@ -167,7 +167,9 @@ static llvm::Error run(ModuleOp module, ArrayRef<Emit> kinds) {
               os << text;
               return llvm::Error::success();
             }))
-      return error;
+      // Some of its errors name the file, others don't.
+      return llvm::createFileError(path,
+                                   llvm::errorToErrorCode(std::move(error)));
   return llvm::Error::success();
 }
 
@@ -220,8 +222,18 @@ int main(int argc, char **argv) {
   OwningOpRef<ModuleOp> module =
       parseSourceFile<ModuleOp>(sourceMgr, ParserConfig(&context));
   if (!module)
-    return fail(llvm::createStringError("can't parse %s", inputFile.c_str()));
-  if (llvm::Error error = run(*module, kinds))
+    return EXIT_FAILURE;
+  // A diagnostic says more than the error that follows it.
+  bool isDiagnosed = false;
+  ScopedDiagnosticHandler errorWatcher(&context, [&](Diagnostic &diagnostic) {
+    isDiagnosed |= diagnostic.getSeverity() == DiagnosticSeverity::Error;
+    return failure();
+  });
+  llvm::Error error = run(*module, kinds);
+  if (!error)
+    return EXIT_SUCCESS;
+  if (!isDiagnosed)
     return fail(std::move(error));
-  return 0;
+  llvm::consumeError(std::move(error));
+  return EXIT_FAILURE;
 }

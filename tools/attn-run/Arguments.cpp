@@ -26,6 +26,8 @@ public:
 
 private:
   llvm::Error parseScalars();
+  llvm::Error countError(llvm::StringRef option, llvm::StringRef what,
+                         size_t given) const;
   llvm::Expected<std::vector<Tensor>> readNpyFiles() const;
   llvm::Expected<std::vector<Tensor>> readSafetensorsFile() const;
   llvm::Expected<std::vector<Tensor>> makeRandom() const;
@@ -103,12 +105,25 @@ InputMaker::merge(llvm::ArrayRef<Tensor> unsetInputs) const {
   return result;
 }
 
+/// The inputs that `option` gives are too few or too many.
+llvm::Error InputMaker::countError(llvm::StringRef option, llvm::StringRef what,
+                                   size_t given) const {
+  std::string names, scalarHint;
+  for (const Argument *argument : getUnsetInputs()) {
+    names += (names.empty() ? "" : ", ") + argument->name;
+    if (!argument->isTensor)
+      scalarHint += "; --scalar " + argument->name + "=VALUE gives a scalar";
+  }
+  return llvm::createStringError(
+      option + ": the entry takes " + llvm::Twine(getUnsetInputs().size()) +
+      " inputs (" + names + "), " + llvm::Twine(given) + " " + what +
+      " are given" + scalarHint);
+}
+
 llvm::Expected<std::vector<Tensor>> InputMaker::readNpyFiles() const {
   const std::vector<const Argument *> unset = getUnsetInputs();
   if (sources.files.size() != unset.size())
-    return llvm::createStringError(
-        "--inputs: the entry takes " + llvm::Twine(unset.size()) + " inputs, " +
-        llvm::Twine(sources.files.size()) + " files are given");
+    return countError("--inputs", "files", sources.files.size());
   std::vector<Tensor> tensors;
   for (auto [argument, path] : llvm::zip_equal(unset, sources.files)) {
     llvm::Expected<Tensor> tensor = readNpy(path);
@@ -182,9 +197,7 @@ InputMaker::getShape(const Argument &argument,
 llvm::Expected<std::vector<Tensor>> InputMaker::makeRandom() const {
   const std::vector<const Argument *> unset = getUnsetInputs();
   if (!sources.shapes.empty() && sources.shapes.size() != unset.size())
-    return llvm::createStringError(
-        "--shapes: the entry takes " + llvm::Twine(unset.size()) + " inputs, " +
-        llvm::Twine(sources.shapes.size()) + " shapes are given");
+    return countError("--shapes", "shapes", sources.shapes.size());
   std::vector<Tensor> tensors;
   for (auto [index, argument] : llvm::enumerate(unset)) {
     std::optional<llvm::StringRef> text;

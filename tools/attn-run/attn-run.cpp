@@ -155,9 +155,22 @@ Runner::compileVariant(mlir::attn::Variant variant) {
   return llvm::createStringError(firstError);
 }
 
+/// Before anything runs, so that no output is written for a call that fails.
+static llvm::Error checkOutputCount(const Manifest &manifest) {
+  const size_t count = llvm::count_if(
+      manifest.arguments,
+      [](const Argument &argument) { return argument.isOutput; });
+  if (outputs.size() <= count)
+    return llvm::Error::success();
+  return llvm::createStringError("--outputs: no output is left for '" +
+                                 outputs[count] + "'");
+}
+
 llvm::Error Runner::prepare(const Manifest &manifest) {
   if (!arguments.empty())
     return llvm::Error::success();
+  if (llvm::Error error = checkOutputCount(manifest))
+    return error;
   progress.show("preparing the inputs");
   auto made = makeArguments(manifest, {inputs, shapes, seed, scalars});
   if (!made)
@@ -186,10 +199,7 @@ llvm::Error Runner::writeOutputs(const Manifest &manifest) const {
       return error;
     paths = paths.drop_front();
   }
-  if (paths.empty())
-    return llvm::Error::success();
-  return llvm::createStringError("--outputs: no output is left for '" +
-                                 paths.front() + "'");
+  return llvm::Error::success();
 }
 
 llvm::Expected<VariantReport> Runner::execute(const Executable &executable) {
@@ -224,6 +234,14 @@ llvm::Expected<VariantReport> Runner::run(mlir::attn::Variant variant) {
   auto fail = [&](llvm::Error error) {
     return VariantReport::failure(name, target, std::move(error));
   };
+  // What fails after compiling has no diagnostic.
+  auto printAndFail = [&](llvm::Error error) {
+    VariantReport failure = fail(std::move(error));
+    progress.clear();
+    llvm::WithColor::error(llvm::errs(), "attn-run")
+        << name << ": " << failure.message << '\n';
+    return failure;
+  };
   progress.show("compiling " + name + " for " + target);
   llvm::Expected<CompiledProgram> program = compileVariant(variant);
   if (!program)
@@ -243,10 +261,10 @@ llvm::Expected<VariantReport> Runner::run(mlir::attn::Variant variant) {
     };
   auto executable = Executable::create(std::move(*manifest), code, device);
   if (!executable)
-    return fail(executable.takeError());
+    return printAndFail(executable.takeError());
   llvm::Expected<VariantReport> result = execute(**executable);
   if (!result)
-    return fail(result.takeError());
+    return printAndFail(result.takeError());
   if (result->status == "ok" && !outputs.empty())
     if (llvm::Error error = writeOutputs((*executable)->getManifest()))
       return std::move(error);
@@ -339,7 +357,8 @@ static llvm::Expected<bool> runVariants(mlir::ModuleOp module) {
           return llvm::Error::success();
         });
     if (error)
-      return llvm::createFileError(jsonFile, std::move(error));
+      return llvm::createFileError(jsonFile,
+                                   llvm::errorToErrorCode(std::move(error)));
   }
   return llvm::all_of(report.variants, [](const VariantReport &variant) {
     return variant.status == "ok";
@@ -356,6 +375,7 @@ int main(int argc, char **argv) {
   mlir::attn::registerAttncDialects(registry);
   // One small module: starting threads costs more than they save.
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.printOpOnDiagnostic(false);
   llvm::SourceMgr sources;
   mlir::SourceMgrDiagnosticHandler handler(sources, &context);
   auto module =

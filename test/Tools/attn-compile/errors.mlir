@@ -15,8 +15,9 @@
 // SEVERAL: error: has several functions; choose one with --entry: a, bad
 // ENTRY: error: no function named 'nothing' with a body; there are: a, bad
 // FOLDER: error: {{.*}}out.mlir{{.*}}: No such file or directory
-// BAD: errors.mlir:[[# @LINE + 14]]:{{[0-9]+}}: error: {{.*}}head dimension 40 is not supported yet
+// BAD: errors.mlir:[[# @LINE + 15]]:{{[0-9]+}}: error: {{.*}}head dimension 40 is not supported yet
 // BAD: note: supported:
+// BAD-NOT: error:
 
 func.func @a(%x: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
   %r = attn.attention

@@ -20,7 +20,7 @@
 // NO-SIZE: attn-run: error: argument 'q' is ?x1x?x32xf32: give its values with --inputs, or its size with --shapes
 
 // RUN: not attn-run %s --target=cpu --inputs=%t/q.npy,%t/k.npy,%t/v.npy 2>&1 | FileCheck %s --check-prefix=COUNT
-// COUNT: attn-run: error: --inputs: the entry takes 4 inputs, 3 files are given
+// COUNT: attn-run: error: --inputs: the entry takes 4 inputs (q, k, v, scale), 3 files are given; --scalar scale=VALUE gives a scalar
 
 // RUN: not attn-run %s --target=cpu --scalar=scale=1 --inputs=%t/none.npy,%t/k.npy,%t/v.npy 2>&1 | FileCheck %s --check-prefix=MISSING
 // MISSING: attn-run: error: '{{.*}}none.npy': No such file or directory
@@ -48,19 +48,25 @@
 
 // Lengths that contradict each other are a matter of the launch.
 // RUN: not attn-run %s --target=cpu --scalar=scale=1 --shapes=1x1x4x32,1x1x5x32,1x1x6x32 2>&1 | FileCheck %s --check-prefix=CHECK
-// CHECK: fused: 'scaled': k and v have different lengths
+// CHECK: attn-run: error: fused: 'scaled': k and v have different lengths
 
 // RUN: not attn-run %s --target=cpu --variant=all --outputs=%t/o.npy 2>&1 | FileCheck %s --check-prefix=OUTPUTS
 // OUTPUTS: attn-run: error: --outputs needs one --variant, not all of them
+
+// Nothing is written if there are more files than outputs.
+// RUN: not attn-run %s --target=cpu --scalar=scale=1 --repeat=0 --shapes=1x1x4x32,1x1x4x32,1x1x4x32 \
+// RUN:   --outputs=%t/o.npy,%t/lse.npy 2>&1 | FileCheck %s --check-prefix=SURPLUS
+// RUN: not ls %t/o.npy
+// SURPLUS: attn-run: error: --outputs: no output is left for '{{.*}}lse.npy'
 
 // A folder that isn't there stands for one that can't be written: root may
 // write anywhere.
 // RUN: not attn-run %s --target=cpu --scalar=scale=1 --repeat=0 --shapes=1x1x4x32,1x1x4x32,1x1x4x32 \
 // RUN:   --outputs=%t/none/o.npy 2>&1 | FileCheck %s --check-prefix=FOLDER
-// FOLDER: attn-run: error: '{{.*}}none/o.npy': No such file or directory
+// FOLDER: attn-run: error: '{{[^']*}}none/o.npy': No such file or directory
 // RUN: not attn-run %s --target=cpu --scalar=scale=1 --repeat=0 --shapes=1x1x4x32,1x1x4x32,1x1x4x32 \
 // RUN:   --json=%t/none/r.json 2>&1 | FileCheck %s --check-prefix=JSON
-// JSON: attn-run: error: '{{.*}}none/r.json': No such file or directory
+// JSON: attn-run: error: '{{[^']*}}none/r.json': No such file or directory
 
 func.func @scaled(%q: tensor<?x1x?x32xf32> {attn.name = "q"},
                   %k: tensor<?x1x?x32xf32> {attn.name = "k"},
