@@ -5,6 +5,7 @@
 #include "attn/Runtime/TensorFile.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include <cmath>
 
 using namespace attn;
 
@@ -73,9 +74,9 @@ llvm::Error InputMaker::parseScalars() {
   for (llvm::StringRef text : sources.scalars) {
     const llvm::StringRef name = text.split('=').first;
     double value;
-    if (text.split('=').second.getAsDouble(value))
+    if (text.split('=').second.getAsDouble(value) || !std::isfinite(value))
       return llvm::createStringError("--scalar " + text +
-                                     ": needs name=value with a number");
+                                     ": needs name=value with a finite number");
     const auto found = llvm::find_if(inputs, [&](const Argument *argument) {
       return argument->name == name && !argument->isTensor;
     });

@@ -44,3 +44,13 @@ func.func @warps(%x: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
       -> tensor<1x2x?x64xf16>
   return %r : tensor<1x2x?x64xf16>
 }
+
+// -----
+
+func.func @size(%x: tensor<1x2x4294967297x64xf16>) -> tensor<1x2x4294967297x64xf16> {
+  // expected-error @below {{has a size of 4294967297; kernels take sizes up to 1073741824}}
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x4294967297x64xf16>, tensor<1x2x4294967297x64xf16>, tensor<1x2x4294967297x64xf16>)
+      outs(%x : tensor<1x2x4294967297x64xf16>) -> tensor<1x2x4294967297x64xf16>
+  return %r : tensor<1x2x4294967297x64xf16>
+}

@@ -35,7 +35,7 @@
 // NAME: attn-run: error: '{{.*}}qkv.safetensors': holds no tensor 'scale'
 
 // RUN: not attn-run %s --target=cpu --scalar=scale=x 2>&1 | FileCheck %s --check-prefix=SCALAR
-// SCALAR: attn-run: error: --scalar scale=x: needs name=value with a number
+// SCALAR: attn-run: error: --scalar scale=x: needs name=value with a finite number
 
 // RUN: not attn-run %s --target=cpu --scalar=q=1 2>&1 | FileCheck %s --check-prefix=NOT-SCALAR
 // NOT-SCALAR: attn-run: error: --scalar q=1: there is no scalar argument 'q'

@@ -17,6 +17,17 @@ static LogicalResult refuse(AttentionOp op, const Twine &what) {
   return diag;
 }
 
+/// Kernels take sizes as i32 and add tiles' sizes to positions.
+static LogicalResult verifySizes(AttentionOp op) {
+  constexpr int64_t kMaxSize = int64_t(1) << 30;
+  for (Value operand : {op.getQ(), op.getK(), op.getV()})
+    for (int64_t size : cast<ShapedType>(operand.getType()).getShape())
+      if (!ShapedType::isDynamic(size) && size > kMaxSize)
+        return op.emitOpError("has a size of ")
+               << size << "; kernels take sizes up to " << kMaxSize;
+  return success();
+}
+
 LogicalResult attn::verifySupported(AttentionOp op) {
   if (!op.getCaptures().empty())
     return refuse(op, "captures are");
@@ -40,5 +51,5 @@ LogicalResult attn::verifySupported(AttentionOp op) {
                           " of v, which differ, are");
   if (!llvm::is_contained(kHeadDims, op.getQKHeadDim()))
     return refuse(op, "head dimension " + Twine(op.getQKHeadDim()) + " is");
-  return success();
+  return verifySizes(op);
 }
