@@ -63,8 +63,7 @@ BENCHMARK_CAPTURE(compileOperator, naive_sm_80, "sm_80",
                   mlir::attn::Variant::Naive)
     ->Arg(64)
     ->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(compileOperator, fused_cpu, "cpu",
-                  mlir::attn::Variant::Fused)
+BENCHMARK_CAPTURE(compileOperator, fused_cpu, "cpu", mlir::attn::Variant::Fused)
     ->Arg(64)
     ->Unit(benchmark::kMillisecond);
 

@@ -26,7 +26,8 @@ static func::FuncOp findEntry(ModuleOp module, StringRef name) {
     all.push_back(func);
     bool found = func.walk([](mlir::attn::AttentionOp) {
                        return WalkResult::interrupt();
-                     }).wasInterrupted();
+                     })
+                     .wasInterrupted();
     if (found)
       withAttention.push_back(func);
   }
@@ -34,9 +35,9 @@ static func::FuncOp findEntry(ModuleOp module, StringRef name) {
     for (func::FuncOp func : all)
       if (func.getName() == name)
         return func;
-    emitError(module.getLoc()) << "no function named '" << name
-                               << "' with a body; there are: "
-                               << listNames(all);
+    emitError(module.getLoc())
+        << "no function named '" << name
+        << "' with a body; there are: " << listNames(all);
     return {};
   }
   if (withAttention.size() == 1)

@@ -43,8 +43,7 @@ static json::Object describeKernel(LLVM::LLVMFuncOp kernel, bool isGPU) {
       {"name", kernel.getName()},
       {"block", json::Array{threads, 1, 1}},
       {"cluster", json::Array{1, 1, 1}},
-      {"dynamic_smem_bytes",
-       getIntAttr(kernel, "attn.dynamic_smem_bytes", 0)},
+      {"dynamic_smem_bytes", getIntAttr(kernel, "attn.dynamic_smem_bytes", 0)},
       {"static_smem_bytes", 0}};
   if (auto schedule = kernel->getAttr("attn.schedule")) {
     std::string text;
@@ -84,12 +83,11 @@ llvm::Expected<std::string> emitManifest(ModuleOp lowered,
   json::Value value = toJSON(plan);
   json::Object &manifest = *value.getAsObject();
   manifest["version"] = 1;
-  manifest["producer"] = json::Object{{"attnc", ATTNC_VERSION},
-                                      {"llvm", LLVM_VERSION_STRING}};
+  manifest["producer"] =
+      json::Object{{"attnc", ATTNC_VERSION}, {"llvm", LLVM_VERSION_STRING}};
   manifest["variant"] = mlir::attn::stringifyVariant(options.variant);
   manifest["target"] = options.target;
-  manifest["kernels"] =
-      describeKernels(lowered, plan, target && target->isGPU);
+  manifest["kernels"] = describeKernels(lowered, plan, target && target->isGPU);
   return llvm::formatv("{0:2}", value).str();
 }
 

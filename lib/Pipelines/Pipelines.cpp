@@ -111,18 +111,20 @@ static void registerPipeline(Variant variant, StringRef description) {
     buildAttnPipeline(pm, variant, *target);
     return success();
   };
-  auto printOptions = [](function_ref<void(const mlir::detail::PassOptions &)> fn) {
-    fn(AttnPipelineOptions());
-  };
-  registerPassPipeline(("attn-" + stringifyVariant(variant)).str(),
-                       description, build, printOptions);
+  auto printOptions =
+      [](function_ref<void(const mlir::detail::PassOptions &)> fn) {
+        fn(AttnPipelineOptions());
+      };
+  registerPassPipeline(("attn-" + stringifyVariant(variant)).str(), description,
+                       build, printOptions);
 }
 
 namespace {
 struct SM90aPipelineOptions : PassPipelineOptions<SM90aPipelineOptions> {
   Option<bool> overlap{
       *this, "overlap",
-      llvm::cl::desc("Run the products of neighbouring steps under the softmax"),
+      llvm::cl::desc(
+          "Run the products of neighbouring steps under the softmax"),
       llvm::cl::init(true)};
 };
 } // namespace
@@ -140,14 +142,13 @@ void attn::registerAttncPasses() {
   registerPipeline(Variant::Math,
                    "Lowers attention to the reference sequence in f32");
   registerPipeline(Variant::Fused, "Lowers attention to one fused kernel");
-  PassPipelineRegistration<>("tile-to-sm80",
-                             "Lowers tile kernels to GPU kernels for sm_80",
-                             [](OpPassManager &pm) {
-                               const TargetInfo &target =
-                                   *TargetInfo::lookup("sm_80");
-                               buildKernelMiddle(pm, target);
-                               buildBackEnd(pm, target);
-                             });
+  PassPipelineRegistration<>(
+      "tile-to-sm80", "Lowers tile kernels to GPU kernels for sm_80",
+      [](OpPassManager &pm) {
+        const TargetInfo &target = *TargetInfo::lookup("sm_80");
+        buildKernelMiddle(pm, target);
+        buildBackEnd(pm, target);
+      });
   PassPipelineRegistration<SM90aPipelineOptions>(
       "tile-to-sm90a",
       "Lowers attention kernels to warp-specialised GPU kernels for sm_90a",

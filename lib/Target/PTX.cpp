@@ -14,8 +14,8 @@
 #include "llvm/Transforms/Scalar/LICM.h"
 #include "llvm/Transforms/Scalar/LoopPassManager.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
-#include "llvm/Transforms/Utils/LoopSimplify.h"
 #include "llvm/Transforms/Utils/LCSSA.h"
+#include "llvm/Transforms/Utils/LoopSimplify.h"
 #include <mutex>
 
 using namespace mlir;
@@ -57,12 +57,18 @@ public:
 
 private:
   static constexpr llvm::StringLiteral kSkipped[] = {
-      "slsr",         "nary-reassociate",
-      "early-cse",    "separate-const-offset-from-gep",
-      "consthoist",   "speculative-execution",
-      "mergeicmps",   "load-store-vectorizer",
-      "sroa",         "infer-address-spaces",
-      "expand-memcmp", "Loop Strength Reduction",
+      "slsr",
+      "nary-reassociate",
+      "early-cse",
+      "separate-const-offset-from-gep",
+      "consthoist",
+      "speculative-execution",
+      "mergeicmps",
+      "load-store-vectorizer",
+      "sroa",
+      "infer-address-spaces",
+      "expand-memcmp",
+      "Loop Strength Reduction",
       "Canonicalize Freeze Instructions in Loops"};
 };
 } // namespace

@@ -33,38 +33,38 @@ static cl::OptionCategory category("attn-compile options");
 static cl::opt<std::string> inputFile(cl::Positional, cl::Required,
                                       cl::desc("FILE"), cl::cat(category));
 
-static cl::opt<mlir::attn::Variant> variant(
-    "variant", cl::desc("Kernel sequence to make:"),
-    cl::values(clEnumValN(mlir::attn::Variant::Naive, "naive",
-                          "matmul, scale, copy, mask, softmax, matmul"),
-               clEnumValN(mlir::attn::Variant::Inplace, "inplace",
-                          "as naive, with the mask applied in place"),
-               clEnumValN(mlir::attn::Variant::Math, "math",
-                          "the reference sequence in f32"),
-               clEnumValN(mlir::attn::Variant::Fused, "fused",
-                          "one kernel (default)")),
-    cl::init(mlir::attn::Variant::Fused), cl::cat(category));
+static cl::opt<mlir::attn::Variant>
+    variant("variant", cl::desc("Kernel sequence to make:"),
+            cl::values(clEnumValN(mlir::attn::Variant::Naive, "naive",
+                                  "matmul, scale, copy, mask, softmax, matmul"),
+                       clEnumValN(mlir::attn::Variant::Inplace, "inplace",
+                                  "as naive, with the mask applied in place"),
+                       clEnumValN(mlir::attn::Variant::Math, "math",
+                                  "the reference sequence in f32"),
+                       clEnumValN(mlir::attn::Variant::Fused, "fused",
+                                  "one kernel (default)")),
+            cl::init(mlir::attn::Variant::Fused), cl::cat(category));
 
-static cl::opt<std::string> target("target",
-                                   cl::desc("Target: cpu (default), sm_80 or sm_90a"),
-                                   cl::init("cpu"), cl::cat(category));
+static cl::opt<std::string>
+    target("target", cl::desc("Target: cpu (default), sm_80 or sm_90a"),
+           cl::init("cpu"), cl::cat(category));
 
 static cl::opt<std::string>
     entry("entry", cl::desc("Function to compile, where there are several"),
           cl::value_desc("NAME"), cl::cat(category));
 
-static cl::list<Emit> emits(
-    "emit", cl::CommaSeparated,
-    cl::desc("What to write, comma-separated; several make -o a stem:"),
-    cl::values(clEnumValN(Emit::MLIR, "mlir",
-                          "the last MLIR before translation (default)"),
-               clEnumValN(Emit::LLVMIR, "llvm", "LLVM IR"),
-               clEnumValN(Emit::PTX, "ptx", "PTX (GPU targets)"),
-               clEnumValN(Emit::Cubin, "cubin",
-                          "machine code (GPU targets; needs ptxas)"),
-               clEnumValN(Emit::Manifest, "manifest",
-                          "the plan that the runtime executes, as JSON")),
-    cl::cat(category));
+static cl::list<Emit>
+    emits("emit", cl::CommaSeparated,
+          cl::desc("What to write, comma-separated; several make -o a stem:"),
+          cl::values(clEnumValN(Emit::MLIR, "mlir",
+                                "the last MLIR before translation (default)"),
+                     clEnumValN(Emit::LLVMIR, "llvm", "LLVM IR"),
+                     clEnumValN(Emit::PTX, "ptx", "PTX (GPU targets)"),
+                     clEnumValN(Emit::Cubin, "cubin",
+                                "machine code (GPU targets; needs ptxas)"),
+                     clEnumValN(Emit::Manifest, "manifest",
+                                "the plan that the runtime executes, as JSON")),
+          cl::cat(category));
 
 static cl::opt<std::string> output("o", cl::desc("Output file, - for stdout"),
                                    cl::value_desc("OUT"), cl::init("-"),
@@ -176,9 +176,9 @@ static llvm::Error run(ModuleOp module, ArrayRef<Emit> kinds) {
 static llvm::Error checkArguments(ArrayRef<Emit> kinds) {
   const auto *info = mlir::attn::TargetInfo::lookup(target);
   if (!info)
-    return llvm::createStringError("unknown target '%s'; known are %s",
-                                   target.c_str(),
-                                   mlir::attn::TargetInfo::getAllNames().c_str());
+    return llvm::createStringError(
+        "unknown target '%s'; known are %s", target.c_str(),
+        mlir::attn::TargetInfo::getAllNames().c_str());
   for (Emit kind : kinds)
     if ((kind == Emit::PTX || kind == Emit::Cubin) && !info->isGPU)
       return llvm::createStringError(
@@ -191,9 +191,8 @@ static llvm::Error checkArguments(ArrayRef<Emit> kinds) {
 }
 
 static int fail(llvm::Error error) {
-  llvm::logAllUnhandledErrors(std::move(error),
-                              llvm::WithColor::error(llvm::errs(),
-                                                     "attn-compile"));
+  llvm::logAllUnhandledErrors(
+      std::move(error), llvm::WithColor::error(llvm::errs(), "attn-compile"));
   return 1;
 }
 

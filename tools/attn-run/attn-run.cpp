@@ -157,9 +157,10 @@ Runner::compileVariant(mlir::attn::Variant variant) {
 
 /// Before anything runs, so that no output is written for a call that fails.
 static llvm::Error checkOutputCount(const Manifest &manifest) {
-  const size_t count = llvm::count_if(
-      manifest.arguments,
-      [](const Argument &argument) { return argument.isOutput; });
+  const size_t count =
+      llvm::count_if(manifest.arguments, [](const Argument &argument) {
+        return argument.isOutput;
+      });
   if (outputs.size() <= count)
     return llvm::Error::success();
   return llvm::createStringError("--outputs: no output is left for '" +

@@ -1,4 +1,5 @@
-//===- Passes.h - Conversions between dialects --------------------*- C++ -*-===//
+//===- Passes.h - Conversions between dialects --------------------*- C++
+//-*-===//
 
 #ifndef ATTN_CONVERSION_PASSES_H
 #define ATTN_CONVERSION_PASSES_H

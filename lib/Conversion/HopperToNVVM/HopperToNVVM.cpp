@@ -26,8 +26,7 @@ struct ConvertHopperToNVVMPass
         llvm::make_filter_range(module.getOps<tile::KernelOp>(), hasRoles));
     if (kernels.empty())
       return;
-    int64_t maxSharedBytes =
-        attn::TargetInfo::lookup("sm_90a")->maxSharedBytes;
+    int64_t maxSharedBytes = attn::TargetInfo::lookup("sm_90a")->maxSharedBytes;
     gpu::GPUModuleOp gpuModule = tile::createGPUModule(module);
     LLVM::GlobalOp sharedMemory = tile::createSharedMemory(gpuModule);
     for (tile::KernelOp kernel : kernels) {

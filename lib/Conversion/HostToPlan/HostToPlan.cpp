@@ -186,12 +186,10 @@ LogicalResult PlanBuilder::addAlloc(memref::AllocOp op) {
   }
   view.strides.assign(type.getRank(), expr.constant(1));
   for (int64_t dim = type.getRank() - 2; dim >= 0; --dim)
-    view.strides[dim] =
-        expr.mul(view.strides[dim + 1], view.sizes[dim + 1]);
+    view.strides[dim] = expr.mul(view.strides[dim + 1], view.sizes[dim + 1]);
   Attribute bytes = getBytes(view, type.getElementType());
   maxIntermediateBytes =
-      lastUse.empty() ? bytes
-                      : expr.binary("max", maxIntermediateBytes, bytes);
+      lastUse.empty() ? bytes : expr.binary("max", maxIntermediateBytes, bytes);
   views[op.getResult()] = view;
   lastUse[view.buffer] = steps.size();
   addStep({field("op", "alloc"), field("buffer", view.buffer),
@@ -209,7 +207,8 @@ LogicalResult PlanBuilder::addCopy(memref::CopyOp op) {
       return op.emitOpError("copies a memref that isn't contiguous");
   noteUse(source->buffer);
   noteUse(target->buffer);
-  Type elementType = cast<MemRefType>(op.getSource().getType()).getElementType();
+  Type elementType =
+      cast<MemRefType>(op.getSource().getType()).getElementType();
   addStep({field("op", "copy"), field("src", source->buffer),
            field("dst", target->buffer),
            field("bytes", getBytes(*source, elementType))});

@@ -6,8 +6,8 @@
 using namespace mlir;
 using namespace mlir::attn;
 
-/// The least power of two that covers a loop, at most `limit`. It is at least 2:
-/// GPU paths hold 16-bit elements in pairs.
+/// The least power of two that covers a loop, at most `limit`. It is at least
+/// 2: GPU paths hold 16-bit elements in pairs.
 static int64_t getTileSize(const GridLoop &loop, int64_t limit) {
   int64_t size = cast<MemRefType>(loop.memref.getType()).getDimSize(loop.dim);
   if (ShapedType::isDynamic(size))

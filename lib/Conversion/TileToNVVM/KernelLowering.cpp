@@ -100,7 +100,8 @@ LogicalResult KernelLowering::allocateBuffers() {
     if (auto alloc = dyn_cast<AllocBufferOp>(op)) {
       auto type = cast<BufferType>(alloc.getType());
       items.push_back({op, type.getBytes(), type.getTile()});
-    } else if (auto load = dyn_cast<LoadOp>(op); load && isInShared(load.getType())) {
+    } else if (auto load = dyn_cast<LoadOp>(op);
+               load && isInShared(load.getType())) {
       BufferType type = BufferType::get(op->getContext(), 1, getTileType(load));
       items.push_back({op, type.getBytes(), type.getTile()});
     }
@@ -119,7 +120,8 @@ LogicalResult KernelLowering::allocateBuffers() {
       << maxSharedBytes << "; use smaller tiles or fewer num_stages";
   for (Item &item : items)
     diag.attachNote(item.op->getLoc())
-        << item.bytes << " bytes for " << item.bytes /
+        << item.bytes << " bytes for "
+        << item.bytes /
                BufferType::get(item.op->getContext(), 1, item.tile).getBytes()
         << " of " << item.tile;
   return diag;
@@ -325,10 +327,9 @@ LogicalResult KernelLowering::lowerFor(scf::ForOp op) {
                     fragments, yields);
     return yields;
   };
-  SmallVector<Value> last =
-      emit.createFor(getScalar(op.getLowerBound()),
-                     getScalar(op.getUpperBound()), getScalar(op.getStep()),
-                     inits, body);
+  SmallVector<Value> last = emit.createFor(
+      getScalar(op.getLowerBound()), getScalar(op.getUpperBound()),
+      getScalar(op.getStep()), inits, body);
   bindLowered(op.getResults(), op.getInitArgs(), last, scalars, fragments);
   return result;
 }
@@ -380,7 +381,8 @@ SmallVector<Value> KernelLowering::unpack(RankedTensorType type,
   SmallVector<Value> elements;
   for (Value pair : fragment)
     for (int64_t i : {0, 1})
-      elements.push_back(emit.create<LLVM::ExtractElementOp>(pair, emit.i32(i)));
+      elements.push_back(
+          emit.create<LLVM::ExtractElementOp>(pair, emit.i32(i)));
   return elements;
 }
 
@@ -422,8 +424,7 @@ LogicalResult KernelLowering::lowerElementwise(Operation *op) {
   SmallVector<SmallVector<Value>> operands;
   for (Value operand : op->getOperands()) {
     if (isTile(operand.getType()))
-      operands.push_back(
-          unpack(getTileType(operand), getFragment(operand)));
+      operands.push_back(unpack(getTileType(operand), getFragment(operand)));
     else
       operands.push_back({getScalar(operand)});
   }
@@ -472,8 +473,7 @@ static StringRef getMathIntrinsic(Operation *op) {
 }
 
 /// One element of an arith or math operation.
-FailureOr<Value> KernelLowering::lowerMath(Operation *op,
-                                           ValueRange operands) {
+FailureOr<Value> KernelLowering::lowerMath(Operation *op, ValueRange operands) {
   Type elementType = getElementTypeOrSelf(op->getResult(0));
   StringRef name = getMathIntrinsic(op);
   if (!name.empty() && elementType.isF32())
@@ -535,16 +535,14 @@ LogicalResult KernelLowering::lowerExtF(arith::ExtFOp op) {
   Fragment result;
   if (!source.getElementType().isBF16() || !isPacked(source)) {
     for (Value element : unpack(source, getFragment(op.getIn())))
-      result.push_back(
-          emit.create<LLVM::FPExtOp>(emit.getF32Type(), element));
+      result.push_back(emit.create<LLVM::FPExtOp>(emit.getF32Type(), element));
   } else {
     // A bf16 is the upper half of its f32.
     for (Value pair : getFragment(op.getIn())) {
       Value bits = emit.bitcast(pair, emit.getI32Type());
       result.push_back(emit.bitcast(emit.shl(bits, 16), emit.getF32Type()));
-      result.push_back(
-          emit.bitcast(emit.andBits(bits, emit.i32(0xffff0000)),
-                       emit.getF32Type()));
+      result.push_back(emit.bitcast(emit.andBits(bits, emit.i32(0xffff0000)),
+                                    emit.getF32Type()));
     }
   }
   fragments[op.getResult()] = std::move(result);
@@ -585,8 +583,7 @@ void KernelLowering::lowerIota(IotaOp op) {
       isRow ? layout.getRowTerms() : layout.getColTerms(), thread);
   Fragment result;
   for (TilePosition offset : layout.getOffsets())
-    result.push_back(
-        emit.add(base, emit.i32(isRow ? offset.row : offset.col)));
+    result.push_back(emit.add(base, emit.i32(isRow ? offset.row : offset.col)));
   fragments[op.getResult()] = std::move(result);
 }
 
@@ -632,8 +629,8 @@ void KernelLowering::lowerExpDiff(ExpDiffOp op) {
   Value zero = emit.f32(0);
   Value minusInf = emit.f32(-INFINITY);
   for (Value value : getFragment(op.getMax())) {
-    Value isMasked = emit.create<LLVM::FCmpOp>(LLVM::FCmpPredicate::oeq,
-                                                value, minusInf);
+    Value isMasked =
+        emit.create<LLVM::FCmpOp>(LLVM::FCmpPredicate::oeq, value, minusInf);
     max.push_back(emit.select(isMasked, zero, value));
   }
   Fragment result;

@@ -87,8 +87,7 @@ SmallVector<Value> KernelLowering::loadShared(SharedAddress address,
   Value loaded = emit.create<LLVM::LoadOp>(type, pointer, bytes);
   SmallVector<Value> values;
   for (int64_t i = 0; i < count; ++i)
-    values.push_back(
-        emit.create<LLVM::ExtractElementOp>(loaded, emit.i32(i)));
+    values.push_back(emit.create<LLVM::ExtractElementOp>(loaded, emit.i32(i)));
   return values;
 }
 
@@ -101,15 +100,12 @@ SmallVector<Value> KernelLowering::loadA16(RankedTensorType type, Value address,
   SharedSwizzle swizzle = SharedSwizzle::get(type);
   // Lanes 0-15 address the 16 rows of the left 8x8 blocks, the others those of
   // the right ones.
-  Value laneRow =
-      emit.add(emit.mul(warp, emit.i32(16)), emit.rem(lane, 16));
+  Value laneRow = emit.add(emit.mul(warp, emit.i32(16)), emit.rem(lane, 16));
   Value laneChunk = emit.div(lane, 16);
   int64_t rowStep = 16 * kernel.getNumWarps();
-  auto [base, constant] =
-      getSharedAddress(swizzle, address, laneRow, repeat * rowStep, laneChunk,
-                       2 * kBlock);
-  SmallVector<Value> words =
-      emit.ldmatrix(base, constant, /*transpose=*/false);
+  auto [base, constant] = getSharedAddress(
+      swizzle, address, laneRow, repeat * rowStep, laneChunk, 2 * kBlock);
+  SmallVector<Value> words = emit.ldmatrix(base, constant, /*transpose=*/false);
   auto pair = VectorType::get(2, type.getElementType());
   for (Value &word : words)
     word = emit.bitcast(word, pair);
@@ -140,8 +136,8 @@ void KernelLowering::lowerMma16(MmaOp op) {
   int64_t repeats = a.getDimSize(0) / getRowStep(layout);
   int64_t kBlocks = a.getDimSize(1) / 16;
   int64_t nBlocks = op.getType().getDimSize(1) / 8;
-  auto type = a.getElementType().isBF16() ? NVVM::MMATypes::bf16
-                                          : NVVM::MMATypes::f16;
+  auto type =
+      a.getElementType().isBF16() ? NVVM::MMATypes::bf16 : NVVM::MMATypes::f16;
   Fragment aFragment = getFragment(op.getA());
   Fragment acc = getFragment(op.getAcc());
   Value bAddress = getFragment(op.getB())[0];
@@ -158,9 +154,10 @@ void KernelLowering::lowerMma16(MmaOp op) {
       SmallVector<Value> b = loadB16(op, bAddress, n / 2, k);
       for (int64_t repeat = 0; repeat < repeats; ++repeat)
         for (int64_t i : {0, 1}) {
-          auto block = MutableArrayRef(acc).slice(
-              (repeat * nBlocks + n + i) * 4, 4);
-          emit.mma(block, aRegisters[repeat], ArrayRef(b).slice(2 * i, 2), type);
+          auto block =
+              MutableArrayRef(acc).slice((repeat * nBlocks + n + i) * 4, 4);
+          emit.mma(block, aRegisters[repeat], ArrayRef(b).slice(2 * i, 2),
+                   type);
         }
     }
   }
@@ -176,16 +173,15 @@ void KernelLowering::lowerMma16(MmaOp op) {
 SmallVector<Value> KernelLowering::loadA32(RankedTensorType type, Value address,
                                            int64_t repeat, int64_t kBlock) {
   SharedSwizzle swizzle = SharedSwizzle::get(type);
-  Value laneRow =
-      emit.add(emit.mul(warp, emit.i32(16)), emit.div(lane, 4));
+  Value laneRow = emit.add(emit.mul(warp, emit.i32(16)), emit.div(lane, 4));
   Value quadLane = emit.rem(lane, 4);
   Value laneBytes = emit.mul(emit.rem(quadLane, 2), emit.i32(8));
   SmallVector<Value> values;
   for (int64_t half : {0, 1}) {
-    SharedAddress chunk = getSharedAddress(
-        swizzle, emit.add(address, laneBytes), laneRow,
-        repeat * 16 * kernel.getNumWarps() + 8 * half, emit.div(quadLane, 2),
-        2 * kBlock);
+    SharedAddress chunk =
+        getSharedAddress(swizzle, emit.add(address, laneBytes), laneRow,
+                         repeat * 16 * kernel.getNumWarps() + 8 * half,
+                         emit.div(quadLane, 2), 2 * kBlock);
     llvm::append_range(values, loadShared(chunk, type.getElementType(), 2));
   }
   return values;
@@ -200,18 +196,18 @@ SmallVector<Value> KernelLowering::loadB32(MmaOp op, Value address,
   Value quadLane = emit.rem(lane, 4);
   if (op.getTransposeB()) {
     Value laneBytes = emit.mul(emit.rem(quadLane, 2), emit.i32(8));
-    SharedAddress chunk = getSharedAddress(
-        swizzle, emit.add(address, laneBytes), group, 8 * nBlock,
-        emit.div(quadLane, 2), 2 * kBlock);
+    SharedAddress chunk =
+        getSharedAddress(swizzle, emit.add(address, laneBytes), group,
+                         8 * nBlock, emit.div(quadLane, 2), 2 * kBlock);
     return loadShared(chunk, type.getElementType(), 2);
   }
   Value laneBytes = emit.mul(emit.rem(group, 4), emit.i32(4));
   SmallVector<Value> values;
   for (int64_t i : {0, 1}) {
     Value laneRow = emit.add(emit.mul(quadLane, emit.i32(2)), emit.i32(i));
-    SharedAddress chunk = getSharedAddress(
-        swizzle, emit.add(address, laneBytes), laneRow, 8 * kBlock,
-        emit.div(group, 4), 2 * nBlock);
+    SharedAddress chunk =
+        getSharedAddress(swizzle, emit.add(address, laneBytes), laneRow,
+                         8 * kBlock, emit.div(group, 4), 2 * nBlock);
     llvm::append_range(values, loadShared(chunk, type.getElementType(), 1));
   }
   return values;
@@ -262,8 +258,7 @@ void KernelLowering::lowerMmaTF32x3(MmaOp op) {
     for (int64_t n = 0; n < nBlocks; ++n) {
       SplitTF32 b = splitTF32(emit, loadB32(op, bAddress, n, k));
       for (int64_t repeat = 0; repeat < repeats; ++repeat) {
-        auto block =
-            MutableArrayRef(acc).slice((repeat * nBlocks + n) * 4, 4);
+        auto block = MutableArrayRef(acc).slice((repeat * nBlocks + n) * 4, 4);
         // The matrix units round their sums towards zero, which adds up over
         // long sums: the accumulator is added to outside of them. Small terms
         // come first: they'd be lost against a large sum.
@@ -299,8 +294,8 @@ void KernelLowering::lowerMmaFMA(MmaOp op) {
   Value quadLane = emit.rem(lane, 4);
 
   // Four k at once: one chunk of every row of A, and of B if it is transposed.
-  int64_t rows = 2 * a.getDimSize(0) / getRowStep(cast<MmaLayoutAttr>(
-                                           op.getType().getEncoding()));
+  int64_t rows = 2 * a.getDimSize(0) /
+                 getRowStep(cast<MmaLayoutAttr>(op.getType().getEncoding()));
   int64_t cols = op.getType().getDimSize(1) / 4;
   for (int64_t k = 0; k < a.getDimSize(1); k += 4) {
     SmallVector<SmallVector<Value>> aValues(rows), bValues(cols);
@@ -335,9 +330,9 @@ void KernelLowering::lowerMmaFMA(MmaOp op) {
     }
     for (int64_t i = 0; i < 4; ++i)
       for (auto [j, value] : llvm::enumerate(acc))
-        value = emit.intrinsic("llvm.fma.f32", f32,
-                               {aValues[rowIndices[j]][i],
-                                bValues[colIndices[j]][i], value});
+        value = emit.intrinsic(
+            "llvm.fma.f32", f32,
+            {aValues[rowIndices[j]][i], bValues[colIndices[j]][i], value});
   }
   fragments[op.getResult()] = std::move(acc);
 }

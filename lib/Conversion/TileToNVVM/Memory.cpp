@@ -35,7 +35,8 @@ static bool isKnownMultiple(Value value, int64_t factor) {
   if (matchPattern(value, m_ConstantInt(&constant)))
     return constant.getSExtValue() % factor == 0;
   if (auto argument = dyn_cast<BlockArgument>(value)) {
-    auto loop = dyn_cast_or_null<scf::ForOp>(argument.getOwner()->getParentOp());
+    auto loop =
+        dyn_cast_or_null<scf::ForOp>(argument.getOwner()->getParentOp());
     return loop && argument == loop.getInductionVar() &&
            isKnownMultiple(loop.getLowerBound(), factor) &&
            isKnownMultiple(loop.getStep(), factor);
@@ -50,9 +51,8 @@ static bool isKnownMultiple(Value value, int64_t factor) {
   return false;
 }
 
-KernelLowering::Access KernelLowering::getAccess(Value memref,
-                                                 ValueRange indices,
-                                                 int64_t tileRank) {
+KernelLowering::Access
+KernelLowering::getAccess(Value memref, ValueRange indices, int64_t tileRank) {
   Access access;
   access.memref = memrefs[memref];
   int64_t rank = indices.size();
@@ -70,8 +70,8 @@ KernelLowering::Access KernelLowering::getAccess(Value memref,
   for (int64_t dim = 0; dim < rank - tileRank; ++dim)
     offset = emit.add(offset, emit.mul(emit.extend(getScalar(indices[dim])),
                                        access.memref.strides[dim]));
-  access.base = emit.globalPointer(access.memref.pointer, offset,
-                                   access.elementBytes);
+  access.base =
+      emit.globalPointer(access.memref.pointer, offset, access.elementBytes);
   return access;
 }
 
@@ -83,8 +83,7 @@ Value KernelLowering::isVectorAligned(const Access &access, int64_t elements) {
   for (Value stride : ArrayRef(access.memref.strides).drop_back())
     bits = emit.orBits(bits, emit.mul(stride, emit.i64(access.elementBytes)));
   int64_t mask = elements * access.elementBytes - 1;
-  Value aligned =
-      emit.equal(emit.andBits(bits, emit.i64(mask)), emit.i64(0));
+  Value aligned = emit.equal(emit.andBits(bits, emit.i64(mask)), emit.i64(0));
   Value columns = emit.i32(0);
   if (!isKnownMultiple(access.colIndex, elements))
     columns = access.col;
@@ -92,8 +91,8 @@ Value KernelLowering::isVectorAligned(const Access &access, int64_t elements) {
   if (!matchPattern(access.colLimit, m_ConstantInt(&limit)) ||
       limit.getSExtValue() % elements != 0)
     columns = emit.orBits(columns, access.colLimit);
-  Value whole = emit.equal(emit.andBits(columns, emit.i32(elements - 1)),
-                           emit.i32(0));
+  Value whole =
+      emit.equal(emit.andBits(columns, emit.i32(elements - 1)), emit.i32(0));
   return emit.andBits(aligned, whole);
 }
 
@@ -112,8 +111,8 @@ Value KernelLowering::getPredicate(const Access &access,
       emit.less(emit.add(access.col, emit.i32(col)), access.colLimit);
   if (access.row)
     inside = emit.andBits(
-        inside, emit.less(emit.add(access.row, emit.i32(offset.row)),
-                          access.rowLimit));
+        inside,
+        emit.less(emit.add(access.row, emit.i32(offset.row)), access.rowLimit));
   bool hasRows = type.getRank() == 2 || isRowValue;
   if (!hasRows || !layout.mayExceedRows())
     return inside;
@@ -124,8 +123,8 @@ Value KernelLowering::getPredicate(const Access &access,
 
 /// The address of the element `offset` away from the tile's position, of which
 /// the thread's part is already in `access`.
-ThreadEmitter::GlobalAddress
-KernelLowering::getAddress(const Access &access, TilePosition offset) {
+ThreadEmitter::GlobalAddress KernelLowering::getAddress(const Access &access,
+                                                        TilePosition offset) {
   Value position = emit.extend(access.col);
   if (access.row) {
     Value row = emit.extend(emit.add(access.row, emit.i32(offset.row)));
@@ -160,8 +159,8 @@ static bool hasVectors(const RegisterLayout &layout, int64_t elementBytes) {
 
 /// `access` with the thread's own part added to its position.
 template <typename AccessT>
-static AccessT addThreadPosition(ThreadEmitter &emit, AccessT access, Value thread,
-                                 const RegisterLayout &layout,
+static AccessT addThreadPosition(ThreadEmitter &emit, AccessT access,
+                                 Value thread, const RegisterLayout &layout,
                                  RankedTensorType type) {
   if (isa<RowLayoutAttr>(type.getEncoding())) {
     access.col =
@@ -177,7 +176,8 @@ static AccessT addThreadPosition(ThreadEmitter &emit, AccessT access, Value thre
 }
 
 /// Where an element lies in memory: a row value runs along the last dimension.
-static TilePosition getMemoryOffset(RankedTensorType type, TilePosition offset) {
+static TilePosition getMemoryOffset(RankedTensorType type,
+                                    TilePosition offset) {
   if (isa<RowLayoutAttr>(type.getEncoding()))
     return {0, offset.row};
   return offset;
@@ -224,8 +224,8 @@ void KernelLowering::emitStore(const Access &access, RankedTensorType type,
   // Of the threads that hold a row value, the first of the row stores it.
   Value isOwner;
   if (isa<RowLayoutAttr>(type.getEncoding()))
-    isOwner = emit.equal(emit.rem(thread, layout.getThreadsPerRow()),
-                         emit.i32(0));
+    isOwner =
+        emit.equal(emit.rem(thread, layout.getThreadsPerRow()), emit.i32(0));
   SmallVector<Value> elements;
   if (!vector)
     elements = unpack(type, fragment);
@@ -291,7 +291,8 @@ void KernelLowering::emitQuadStore(const Access &access, RankedTensorType type,
         exchange(words[2], words[3], isOdd, 1);
         exchange(words[0], words[2], isUpper, 2);
         exchange(words[1], words[3], isUpper, 2);
-        TilePosition offset = layout.getOffsets()[(repeat * blocks * 2 + half) * 2];
+        TilePosition offset =
+            layout.getOffsets()[(repeat * blocks * 2 + half) * 2];
         offset.col = block * 8;
         Value inside = emit.andBits(
             emit.less(emit.add(own.row, emit.i32(offset.row)), own.rowLimit),
@@ -345,7 +346,8 @@ LogicalResult KernelLowering::lowerStore(StoreOp op) {
   RankedTensorType type = getTileType(op.getValue());
   int64_t bits = type.getElementTypeBitWidth();
   if (bits != 8 && bits != 16 && bits != 32)
-    return op.emitOpError("stores elements of 8, 16 or 32 bits on the GPU, not ")
+    return op.emitOpError(
+               "stores elements of 8, 16 or 32 bits on the GPU, not ")
            << type.getElementType();
   if (isInShared(type))
     return op.emitOpError("can't store a tile that lies in shared memory");
@@ -360,13 +362,17 @@ LogicalResult KernelLowering::lowerStore(StoreOp op) {
                 isa<MmaLayoutAttr>(type.getEncoding()) &&
                 type.getDimSize(1) % 32 == 0;
   int64_t elements =
-      isQuad ? 8 : std::min(layout.getVector(), kVectorBytes / access.elementBytes);
-  emit.createIf(isVectorAligned(access, elements), [&] {
-    if (isQuad)
-      emitQuadStore(access, type, fragment);
-    else
-      emitStore(access, type, fragment, /*vector=*/true);
-  }, [&] { emitStore(access, type, fragment, /*vector=*/false); });
+      isQuad ? 8
+             : std::min(layout.getVector(), kVectorBytes / access.elementBytes);
+  emit.createIf(
+      isVectorAligned(access, elements),
+      [&] {
+        if (isQuad)
+          emitQuadStore(access, type, fragment);
+        else
+          emitStore(access, type, fragment, /*vector=*/true);
+      },
+      [&] { emitStore(access, type, fragment, /*vector=*/false); });
   return success();
 }
 
@@ -393,8 +399,8 @@ LogicalResult KernelLowering::lowerAsyncLoad(AsyncLoadOp op) {
   Access access = getAccess(op.getSource(), op.getIndices(), tile.getRank());
   // Nothing exists for a copy that must not happen: the slot becomes zero,
   // which costs no branch and no access to global memory.
-  access.rowLimit = emit.select(getScalar(op.getCondition()), access.rowLimit,
-                                emit.i32(0));
+  access.rowLimit =
+      emit.select(getScalar(op.getCondition()), access.rowLimit, emit.i32(0));
   emitCopyToShared(access, tile, getSlotAddress(op.getBuffer(), op.getSlot()));
   return success();
 }
@@ -421,13 +427,14 @@ void KernelLowering::emitVectorCopy(const Access &access, RankedTensorType tile,
   Value threadChunk = emit.rem(thread, width);
 
   Value row = emit.add(access.row, threadRow);
-  Value col = emit.add(access.col, emit.mul(threadChunk, emit.i32(chunkElements)));
-  Value position = emit.add(emit.mul(emit.extend(row), access.rowStride),
-                            emit.extend(col));
+  Value col =
+      emit.add(access.col, emit.mul(threadChunk, emit.i32(chunkElements)));
+  Value position =
+      emit.add(emit.mul(emit.extend(row), access.rowStride), emit.extend(col));
   Value pointer =
       emit.globalPointer(access.base, position, access.elementBytes);
-  Value stepBytes = emit.mul(access.rowStride,
-                             emit.i64(rowStep * access.elementBytes));
+  Value stepBytes =
+      emit.mul(access.rowStride, emit.i64(rowStep * access.elementBytes));
   APInt limit;
   bool columnsExist = isKnownMultiple(access.colIndex, 1 << 30) &&
                       matchPattern(access.colLimit, m_ConstantInt(&limit)) &&
@@ -440,7 +447,8 @@ void KernelLowering::emitVectorCopy(const Access &access, RankedTensorType tile,
         chunkExists = emit.andBits(
             exists, emit.less(emit.add(col, emit.i32(c * chunkElements)),
                               access.colLimit));
-      Value bytes = emit.select(chunkExists, emit.i32(kVectorBytes), emit.i32(0));
+      Value bytes =
+          emit.select(chunkExists, emit.i32(kVectorBytes), emit.i32(0));
       auto [chunk, constant] =
           getSharedAddress(swizzle, address, threadRow, r, threadChunk, c);
       Value target = emit.sharedPointer(chunk, constant);
@@ -469,14 +477,13 @@ void KernelLowering::emitElementCopy(const Access &access,
   SharedSwizzle swizzle = SharedSwizzle::get(tile);
   int64_t threads = 32 * kernel.getNumWarps();
   int64_t columns = tile.getDimSize(1);
-  emit.createFor(
-      thread, emit.i32(tile.getNumElements()), emit.i32(threads), {},
-      [&](Value element, ValueRange) {
-        emitOneElementCopy(access, swizzle, address,
-                           emit.div(element, columns),
-                           emit.rem(element, columns));
-        return SmallVector<Value>();
-      });
+  emit.createFor(thread, emit.i32(tile.getNumElements()), emit.i32(threads), {},
+                 [&](Value element, ValueRange) {
+                   emitOneElementCopy(access, swizzle, address,
+                                      emit.div(element, columns),
+                                      emit.rem(element, columns));
+                   return SmallVector<Value>();
+                 });
 }
 
 void KernelLowering::emitOneElementCopy(const Access &access,
@@ -487,8 +494,8 @@ void KernelLowering::emitOneElementCopy(const Access &access,
   Value col = emit.add(access.col, tileCol);
   Value exists = emit.andBits(emit.less(row, access.rowLimit),
                               emit.less(col, access.colLimit));
-  Value position = emit.add(emit.mul(emit.extend(row), access.rowStride),
-                            emit.extend(col));
+  Value position =
+      emit.add(emit.mul(emit.extend(row), access.rowStride), emit.extend(col));
   Value pointer =
       emit.globalPointer(access.base, position, access.elementBytes);
   Value value = access.elementBytes == 2
@@ -497,8 +504,8 @@ void KernelLowering::emitOneElementCopy(const Access &access,
   int64_t chunkElements = kVectorBytes / access.elementBytes;
   auto [chunk, constant] = getSharedAddress(
       swizzle, address, tileRow, 0, emit.div(tileCol, chunkElements), 0);
-  Value inChunk = emit.mul(emit.rem(tileCol, chunkElements),
-                           emit.i32(access.elementBytes));
+  Value inChunk =
+      emit.mul(emit.rem(tileCol, chunkElements), emit.i32(access.elementBytes));
   emit.create<LLVM::StoreOp>(
       value, emit.sharedPointer(emit.add(chunk, inChunk), constant));
 }

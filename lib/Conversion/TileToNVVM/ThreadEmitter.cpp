@@ -1,4 +1,5 @@
-//===- ThreadEmitter.cpp - Short names for the GPU operations we emit -----------===//
+//===- ThreadEmitter.cpp - Short names for the GPU operations we emit
+//-----------===//
 
 #include "ThreadEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -43,13 +44,15 @@ Value ThreadEmitter::f32(float value) {
 
 Value ThreadEmitter::remember(Pure kind, ValueRange operands, const void *extra,
                               function_ref<Value()> make) {
-  const void *b = operands.size() > 1 ? operands[1].getAsOpaquePointer() : extra;
+  const void *b =
+      operands.size() > 1 ? operands[1].getAsOpaquePointer() : extra;
   Key key(static_cast<unsigned>(kind), operands[0].getAsOpaquePointer(), b);
   if (Value value = known.lookup(key))
     return value;
-  bool isInvariant = loopDepth > 0 && llvm::all_of(operands, [&](Value operand) {
-    return loopDepths.lookup(operand.getParentBlock()) == 0;
-  });
+  bool isInvariant =
+      loopDepth > 0 && llvm::all_of(operands, [&](Value operand) {
+        return loopDepths.lookup(operand.getParentBlock()) == 0;
+      });
   if (!isInvariant) {
     Value value = make();
     known.insert(key, value);
@@ -64,7 +67,8 @@ Value ThreadEmitter::remember(Pure kind, ValueRange operands, const void *extra,
 
 template <typename OpT>
 Value ThreadEmitter::binary(Pure kind, Value a, Value b) {
-  return remember(kind, {a, b}, nullptr, [&]() -> Value { return create<OpT>(a, b); });
+  return remember(kind, {a, b}, nullptr,
+                  [&]() -> Value { return create<OpT>(a, b); });
 }
 
 static std::optional<int64_t> getConstant(Value value) {
@@ -141,7 +145,9 @@ Value ThreadEmitter::xorBits(Value a, Value b) {
 }
 Value ThreadEmitter::compare(Pure kind, LLVM::ICmpPredicate predicate, Value a,
                              Value b) {
-  return remember(kind, {a, b}, nullptr, [&]() -> Value { return create<LLVM::ICmpOp>(predicate, a, b); });
+  return remember(kind, {a, b}, nullptr, [&]() -> Value {
+    return create<LLVM::ICmpOp>(predicate, a, b);
+  });
 }
 Value ThreadEmitter::less(Value a, Value b) {
   auto x = getConstant(a), y = getConstant(b);
@@ -172,17 +178,17 @@ Value ThreadEmitter::resize(Value value, Type type) {
       extension && extension.getArg().getType() == type)
     return extension.getArg();
   return remember(Pure::Cast, value, type.getAsOpaquePointer(), [&]() -> Value {
-                    if (from < to)
-                      return create<LLVM::SExtOp>(type, value);
-                    return create<LLVM::TruncOp>(type, value);
-                  });
+    if (from < to)
+      return create<LLVM::SExtOp>(type, value);
+    return create<LLVM::TruncOp>(type, value);
+  });
 }
 Value ThreadEmitter::bitcast(Value value, Type type) {
   if (value.getType() == type)
     return value;
-  return remember(
-      Pure::Cast, value, type.getAsOpaquePointer(),
-      [&]() -> Value { return create<LLVM::BitcastOp>(type, value); });
+  return remember(Pure::Cast, value, type.getAsOpaquePointer(), [&]() -> Value {
+    return create<LLVM::BitcastOp>(type, value);
+  });
 }
 
 /// The LLVM operation of an arith operation that has the same operands and
@@ -254,7 +260,8 @@ Value ThreadEmitter::createArith(Operation *op, ValueRange operands) {
   StringRef name = getLLVMOpName(op);
   if (name.empty())
     return Value();
-  Operation *made = OpBuilder::create(getLoc(), getStringAttr(name), operands, type);
+  Operation *made =
+      OpBuilder::create(getLoc(), getStringAttr(name), operands, type);
   return made->getResult(0);
 }
 
@@ -339,15 +346,17 @@ void ThreadEmitter::createIf(Value condition, function_ref<void()> thenBody,
     body();
     return Values();
   };
-  createIf(condition, TypeRange(), [&] { return withoutValues(thenBody); },
-           [&] { return withoutValues(elseBody); });
+  createIf(
+      condition, TypeRange(), [&] { return withoutValues(thenBody); },
+      [&] { return withoutValues(elseBody); });
 }
 
 //===----------------------------------------------------------------------===//
 // Instructions
 //===----------------------------------------------------------------------===//
 
-Value ThreadEmitter::intrinsic(StringRef name, Type result, ValueRange operands) {
+Value ThreadEmitter::intrinsic(StringRef name, Type result,
+                               ValueRange operands) {
   return create<LLVM::CallIntrinsicOp>(result, getStringAttr(name), operands)
       .getResult(0);
 }
@@ -361,9 +370,9 @@ Value ThreadEmitter::globalPointer(Value base, Value offset, int64_t bytes) {
   auto type = LLVM::LLVMPointerType::get(getContext(), kGlobalSpace);
   offset = mul(offset, integer(offset.getType(), bytes));
   return remember(Pure::Pointer, {base, offset}, nullptr, [&]() -> Value {
-                    return create<LLVM::GEPOp>(type, getI8Type(), base,
-                                               ArrayRef<LLVM::GEPArg>{offset});
-                  });
+    return create<LLVM::GEPOp>(type, getI8Type(), base,
+                               ArrayRef<LLVM::GEPArg>{offset});
+  });
 }
 
 Value ThreadEmitter::sharedPointer(Value address, int64_t offset) {
@@ -374,8 +383,9 @@ Value ThreadEmitter::sharedPointer(Value address, int64_t offset) {
   Value pointer = create<LLVM::IntToPtrOp>(type, address);
   if (offset == 0)
     return pointer;
-  return create<LLVM::GEPOp>(type, getI8Type(), pointer,
-                             ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)});
+  return create<LLVM::GEPOp>(
+      type, getI8Type(), pointer,
+      ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)});
 }
 
 /// `{$first, $first + 1, ...}`, or `$first` alone.
@@ -393,7 +403,8 @@ static StringRef getVectorSuffix(int64_t words) {
 }
 
 static Value inlineAsm(ThreadEmitter &emit, Type result, ValueRange operands,
-                       const std::string &text, const std::string &constraints) {
+                       const std::string &text,
+                       const std::string &constraints) {
   SmallVector<Type> results;
   if (result)
     results.push_back(result);
@@ -417,9 +428,9 @@ static SmallVector<Value> unpackWords(ThreadEmitter &emit, Value result,
 
 static Type getWordsType(ThreadEmitter &emit, int64_t count) {
   SmallVector<Type> types(count, emit.getI32Type());
-  return count == 1 ? types[0]
-                    : Type(LLVM::LLVMStructType::getLiteral(emit.getContext(),
-                                                            types));
+  return count == 1
+             ? types[0]
+             : Type(LLVM::LLVMStructType::getLiteral(emit.getContext(), types));
 }
 
 /// The operand `index` of an assembly statement as an address. As text, the
@@ -475,8 +486,8 @@ SmallVector<Value> ThreadEmitter::ldmatrix(Value address, int64_t offset,
   std::string text = "ldmatrix.sync.aligned.m8n8.x4";
   text += transpose ? ".trans" : "";
   text += ".shared.b16 {$0, $1, $2, $3}, [$4+" + std::to_string(offset) + "];";
-  Value loaded = inlineAsm(*this, getWordsType(*this, 4), address, text,
-                           "=r,=r,=r,=r,r");
+  Value loaded =
+      inlineAsm(*this, getWordsType(*this, 4), address, text, "=r,=r,=r,=r,r");
   return unpackWords(*this, loaded, 4);
 }
 
@@ -506,8 +517,8 @@ void ThreadEmitter::storeGlobal(GlobalAddress address, ValueRange words,
     constraints += ",r";
   }
   inlineAsm(*this, Type(), operands,
-            "@$0 st.global" + getVectorSuffix(words.size()).str() +
-                ".b32 " + getAddress(1, address.offset) + ", " +
+            "@$0 st.global" + getVectorSuffix(words.size()).str() + ".b32 " +
+                getAddress(1, address.offset) + ", " +
                 getWordList(2, words.size()) + ";",
             constraints);
 }
@@ -521,14 +532,13 @@ Value ThreadEmitter::loadGlobal16(GlobalAddress address, Value predicate) {
 
 void ThreadEmitter::storeGlobal16(GlobalAddress address, Value value,
                                   Value predicate) {
-  inlineAsm(*this, Type(),
-            {predicate, address.pointer, bitcast(value, getI16Type())},
-            "@$0 st.global.b16 " + getAddress(1, address.offset) + ", $2;",
-            "b,l,h");
+  inlineAsm(
+      *this, Type(), {predicate, address.pointer, bitcast(value, getI16Type())},
+      "@$0 st.global.b16 " + getAddress(1, address.offset) + ", $2;", "b,l,h");
 }
 
 void ThreadEmitter::mma(MutableArrayRef<Value> acc, ArrayRef<Value> a,
-                  ArrayRef<Value> b, NVVM::MMATypes type) {
+                        ArrayRef<Value> b, NVVM::MMATypes type) {
   // f16 operands are vector<2xf16>, the others 32-bit integers.
   Type operandType = type == NVVM::MMATypes::f16
                          ? Type(VectorType::get(2, getF16Type()))

@@ -1,4 +1,5 @@
-//===- ThreadEmitter.h - Short names for the GPU operations we emit ---*- C++ -*-===//
+//===- ThreadEmitter.h - Short names for the GPU operations we emit ---*- C++
+//-*-===//
 
 #ifndef ATTN_LIB_CONVERSION_TILETONVVM_THREADEMITTER_H
 #define ATTN_LIB_CONVERSION_TILETONVVM_THREADEMITTER_H
@@ -102,7 +103,21 @@ public:
   Value evaluate(ArrayRef<ThreadTerm> terms, Value thread);
 
 private:
-  enum class Pure { Add, Sub, Mul, Div, Rem, Shl, And, Or, Xor, Less, Equal, Cast, Pointer };
+  enum class Pure {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Rem,
+    Shl,
+    And,
+    Or,
+    Xor,
+    Less,
+    Equal,
+    Cast,
+    Pointer
+  };
   /// What a pure operation computes; of casts, the second is the type.
   using Key = std::tuple<unsigned, const void *, const void *>;
   using Known = llvm::ScopedHashTable<Key, Value>;
@@ -112,7 +127,8 @@ private:
   /// outermost loop if nothing in the loops goes into it.
   Value remember(Pure kind, ValueRange operands, const void *type,
                  function_ref<Value()> make);
-  template <typename OpT> Value binary(Pure kind, Value a, Value b);
+  template <typename OpT>
+  Value binary(Pure kind, Value a, Value b);
   Value compare(Pure kind, LLVM::ICmpPredicate predicate, Value a, Value b);
   void emitBranchBody(Block *block, Block *next, function_ref<Values()> body);
 

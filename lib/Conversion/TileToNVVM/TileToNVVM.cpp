@@ -24,10 +24,10 @@ gpu::GPUModuleOp tile::createGPUModule(ModuleOp module) {
 LLVM::GlobalOp tile::createSharedMemory(gpu::GPUModuleOp module) {
   OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
   auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), 0);
-  return LLVM::GlobalOp::create(
-      builder, module.getLoc(), type, /*isConstant=*/false,
-      LLVM::Linkage::External, "dynamic_smem", /*value=*/Attribute(),
-      /*alignment=*/128, /*addrSpace=*/3);
+  return LLVM::GlobalOp::create(builder, module.getLoc(), type,
+                                /*isConstant=*/false, LLVM::Linkage::External,
+                                "dynamic_smem", /*value=*/Attribute(),
+                                /*alignment=*/128, /*addrSpace=*/3);
 }
 
 namespace {

@@ -51,12 +51,9 @@ SmallVector<int64_t> RegisterLayout::getColIndices() const {
 }
 
 /// The offsets of [row repeat][col repeat][row half][vector] elements.
-static SmallVector<TilePosition> enumerateOffsets(int64_t rowRepeats,
-                                                  int64_t rowStep,
-                                                  int64_t colRepeats,
-                                                  int64_t colStep,
-                                                  int64_t halves,
-                                                  int64_t vector) {
+static SmallVector<TilePosition>
+enumerateOffsets(int64_t rowRepeats, int64_t rowStep, int64_t colRepeats,
+                 int64_t colStep, int64_t halves, int64_t vector) {
   SmallVector<TilePosition> offsets;
   for (int64_t row = 0; row < rowRepeats; ++row)
     for (int64_t col = 0; col < colRepeats; ++col)
@@ -149,8 +146,7 @@ RegisterLayout::get(RankedTensorType type,
 }
 
 SharedSwizzle SharedSwizzle::get(RankedTensorType type) {
-  int64_t rowBytes =
-      type.getShape().back() * type.getElementTypeBitWidth() / 8;
+  int64_t rowBytes = type.getShape().back() * type.getElementTypeBitWidth() / 8;
   // 8 rows' chunks of one column must fall into the 8 different 16-byte
   // columns of the 32 banks. Rows of a multiple of 128 bytes all start in the
   // same bank and need 3 bits of phase; with half of that, neighbouring rows

@@ -19,9 +19,7 @@ protected:
   RegisterLayout get(ArrayRef<int64_t> shape, Attribute encoding) {
     auto type =
         RankedTensorType::get(shape, Float32Type::get(&context), encoding);
-    auto emitError = [&] {
-      return mlir::emitError(UnknownLoc::get(&context));
-    };
+    auto emitError = [&] { return mlir::emitError(UnknownLoc::get(&context)); };
     FailureOr<RegisterLayout> layout = RegisterLayout::get(type, emitError);
     EXPECT_TRUE(succeeded(layout));
     return *layout;
@@ -67,17 +65,16 @@ TEST_F(LayoutTest, MmaIsTheAccumulatorOfThePtxManual) {
   RegisterLayout layout = get({16, 8}, MmaLayoutAttr::get(&context, 1));
   for (int64_t lane = 0; lane < 32; ++lane)
     for (int64_t i = 0; i < 4; ++i)
-      EXPECT_EQ(layout.getPosition(lane, i),
-                (TilePosition{lane / 4 + (i < 2 ? 0 : 8),
-                              lane % 4 * 2 + (i & 1)}));
+      EXPECT_EQ(
+          layout.getPosition(lane, i),
+          (TilePosition{lane / 4 + (i < 2 ? 0 : 8), lane % 4 * 2 + (i & 1)}));
 }
 
 // The A fragment of m16n8k16: a0,a1 row g, k 2t..; a2,a3 row g+8; a4,a5 row g,
 // k 2t+8..; a6,a7 row g+8, k 2t+8...
 TEST_F(LayoutTest, OperandIsTheAFragmentOfThePtxManual) {
   auto mma = MmaLayoutAttr::get(&context, 1);
-  RegisterLayout layout =
-      get({16, 16}, OperandLayoutAttr::get(&context, mma));
+  RegisterLayout layout = get({16, 16}, OperandLayoutAttr::get(&context, mma));
   for (int64_t lane = 0; lane < 32; ++lane)
     for (int64_t i = 0; i < 8; ++i) {
       int64_t row = (i < 2 || (i >= 4 && i < 6)) ? lane / 4 : lane / 4 + 8;
@@ -122,10 +119,8 @@ TEST_F(LayoutTest, RowAndColumnValuesBelongToTheElements) {
     for (int64_t thread = 0; thread < 128; ++thread)
       for (size_t i = 0; i < tile.getOffsets().size(); ++i) {
         TilePosition position = tile.getPosition(thread, i);
-        EXPECT_EQ(position.row,
-                  rows.getPosition(thread, rowIndices[i]).row);
-        EXPECT_EQ(position.col,
-                  cols.getPosition(thread, colIndices[i]).col);
+        EXPECT_EQ(position.row, rows.getPosition(thread, rowIndices[i]).row);
+        EXPECT_EQ(position.col, cols.getPosition(thread, colIndices[i]).col);
       }
   }
 }
@@ -133,9 +128,8 @@ TEST_F(LayoutTest, RowAndColumnValuesBelongToTheElements) {
 TEST_F(LayoutTest, RefusesShapesThatDoNotSplit) {
   ScopedDiagnosticHandler handler(&context, [](Diagnostic &) {});
   auto emitError = [&] { return mlir::emitError(UnknownLoc::get(&context)); };
-  auto type =
-      RankedTensorType::get({48, 64}, Float32Type::get(&context),
-                            MmaLayoutAttr::get(&context, 4));
+  auto type = RankedTensorType::get({48, 64}, Float32Type::get(&context),
+                                    MmaLayoutAttr::get(&context, 4));
   EXPECT_TRUE(failed(RegisterLayout::get(type, emitError)));
 }
 

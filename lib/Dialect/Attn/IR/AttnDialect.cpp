@@ -25,10 +25,9 @@ void AttnDialect::initialize() {
       >();
 }
 
-LogicalResult
-ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                     int64_t blockM, int64_t blockN, int64_t numStages,
-                     int64_t numWarps) {
+LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   int64_t blockM, int64_t blockN,
+                                   int64_t numStages, int64_t numWarps) {
   if (blockM <= 0 || blockM > 1024 || blockM % 8 != 0)
     return emitError() << "block_m must be a multiple of 8 in [8, 1024], not "
                        << blockM;

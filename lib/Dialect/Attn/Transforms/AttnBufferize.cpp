@@ -54,8 +54,8 @@ getArgumentType(bufferization::TensorLikeType type, Attribute memorySpace,
         tensor.getShape(), tensor.getElementType(), AffineMap(), memorySpace));
   SmallVector<int64_t> strides(rank, ShapedType::kDynamic);
   strides.back() = 1;
-  auto layout = StridedLayoutAttr::get(type.getContext(), ShapedType::kDynamic,
-                                       strides);
+  auto layout =
+      StridedLayoutAttr::get(type.getContext(), ShapedType::kDynamic, strides);
   return cast<bufferization::BufferLikeType>(MemRefType::get(
       tensor.getShape(), tensor.getElementType(), layout, memorySpace));
 }

@@ -51,8 +51,8 @@ struct AttnInsertChecksPass
       return;
     Value a = builder.createOrFold<tensor::DimOp>(loc, pair.a, pair.aDim);
     Value b = builder.createOrFold<tensor::DimOp>(loc, pair.b, pair.bDim);
-    Value equal = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
-                                        a, b);
+    Value equal =
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, a, b);
     cf::AssertOp::create(builder, loc, equal, pair.message);
   }
 };

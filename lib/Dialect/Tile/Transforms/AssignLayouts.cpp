@@ -41,7 +41,8 @@ private:
   void connectVectors();
   LogicalResult propagateVectors();
   void setLayout(Value value, Attribute layout);
-  template <typename Fn> void forEachTile(Fn fn);
+  template <typename Fn>
+  void forEachTile(Fn fn);
 
   KernelOp kernel;
   Attribute tileLayout;
@@ -55,7 +56,8 @@ static RankedTensorType getTileType(Value value) {
   return dyn_cast<RankedTensorType>(value.getType());
 }
 
-template <typename Fn> void LayoutAssigner::forEachTile(Fn fn) {
+template <typename Fn>
+void LayoutAssigner::forEachTile(Fn fn) {
   kernel.walk([&](Operation *op) {
     for (Value result : op->getResults())
       if (getTileType(result))
@@ -118,9 +120,8 @@ void LayoutAssigner::rematerializeConstants() {
 }
 
 LogicalResult LayoutAssigner::chooseTileLayout() {
-  bool hasProducts =
-      kernel.walk([](MmaOp) { return WalkResult::interrupt(); })
-          .wasInterrupted();
+  bool hasProducts = kernel.walk([](MmaOp) { return WalkResult::interrupt(); })
+                         .wasInterrupted();
   if (hasProducts)
     tileLayout = MmaLayoutAttr::get(kernel.getContext(), kernel.getNumWarps());
   else
@@ -324,10 +325,10 @@ LogicalResult LayoutAssigner::propagateVectors() {
     Attribute layout = layouts.lookup(value);
     int64_t size = getTileType(value).getDimSize(0);
     if (!layout)
-      layout = blocked && size % (32 * blocked.getWarps() *
-                                  blocked.getVector()) == 0
-                   ? Attribute(blocked)
-                   : Attribute(rowLayout);
+      layout =
+          blocked && size % (32 * blocked.getWarps() * blocked.getVector()) == 0
+              ? Attribute(blocked)
+              : Attribute(rowLayout);
     setLayout(value, layout);
   });
   return result;
@@ -341,7 +342,8 @@ LogicalResult tile::assignRegisterLayouts(KernelOp kernel,
 }
 
 namespace {
-struct TileAssignLayouts : tile::impl::TileAssignLayoutsBase<TileAssignLayouts> {
+struct TileAssignLayouts
+    : tile::impl::TileAssignLayoutsBase<TileAssignLayouts> {
   void runOnOperation() override {
     if (failed(LayoutAssigner(getOperation()).run()))
       signalPassFailure();

@@ -84,7 +84,8 @@ static bool isRecomputable(Value value, Operation *loop) {
   if (!loop->isProperAncestor(value.getParentBlock()->getParentOp()) &&
       value.getParentBlock()->getParentOp() != loop)
     return true;
-  if (isInductionVariable(value) && value.getParentBlock()->getParentOp() == loop)
+  if (isInductionVariable(value) &&
+      value.getParentBlock()->getParentOp() == loop)
     return true;
   Operation *op = value.getDefiningOp();
   return op && op->getNumRegions() == 0 && isPure(op) &&
@@ -97,12 +98,10 @@ bool LoopPipeliner::isPipelinable(LoadOp load) {
   auto tile = cast<RankedTensorType>(load.getType());
   return load->getParentOp() == loop && tile.getRank() == 2 &&
          !load->use_empty() &&
-         llvm::all_of(load->getUsers(), [](Operation *user) {
-           return isa<MmaOp>(user);
-         }) &&
-         llvm::all_of(load.getIndices(), [&](Value index) {
-           return isRecomputable(index, loop);
-         });
+         llvm::all_of(load->getUsers(),
+                      [](Operation *user) { return isa<MmaOp>(user); }) &&
+         llvm::all_of(load.getIndices(),
+                      [&](Value index) { return isRecomputable(index, loop); });
 }
 
 bool LoopPipeliner::findLoads() {
@@ -133,9 +132,9 @@ Value LoopPipeliner::wrap(Value slot) {
 
 void LoopPipeliner::createBuffers() {
   for (PipelinedLoad &pipelined : loads) {
-    auto type = BufferType::get(
-        rewriter.getContext(), stages,
-        cast<RankedTensorType>(pipelined.load.getType()));
+    auto type =
+        BufferType::get(rewriter.getContext(), stages,
+                        cast<RankedTensorType>(pipelined.load.getType()));
     pipelined.buffer =
         AllocBufferOp::create(rewriter, pipelined.load.getLoc(), type);
   }
@@ -196,8 +195,8 @@ void LoopPipeliner::makeInvariantLoadsAsync() {
       auto type = BufferType::get(rewriter.getContext(), 1,
                                   cast<RankedTensorType>(load.getType()));
       Value buffer = AllocBufferOp::create(rewriter, load.getLoc(), type);
-      Value always = arith::ConstantOp::create(rewriter, loc,
-                                               rewriter.getBoolAttr(true));
+      Value always =
+          arith::ConstantOp::create(rewriter, loc, rewriter.getBoolAttr(true));
       AsyncLoadOp::create(rewriter, load.getLoc(), load.getSource(),
                           load.getIndices(), buffer, i32(0), always);
       AsyncCommitOp::create(rewriter, loc);
@@ -230,8 +229,8 @@ Value LoopPipeliner::emitStepHead(const LoopBounds &bounds, Value iv,
   Value distance =
       arith::MulIOp::create(rewriter, loc, bounds.step, i32(stages - 1));
   Value later = arith::AddIOp::create(rewriter, loc, iv, distance);
-  Value free = wrap(
-      arith::AddIOp::create(rewriter, loc, slot, i32(stages - 1)));
+  Value free =
+      wrap(arith::AddIOp::create(rewriter, loc, slot, i32(stages - 1)));
   startLoads(later, free, less(later, bounds.end));
   return wrap(arith::AddIOp::create(rewriter, loc, slot, i32(1)));
 }
@@ -280,9 +279,9 @@ void LoopPipeliner::pipelineKVLoop() {
   SmallVector<Value> inits(oldLoop.getInits());
   inits.push_back(i32(0));
   SmallVector<Type> types(ValueRange(inits).getTypes());
-  auto newLoop = KVLoopOp::create(
-      rewriter, loc, types, oldLoop.getBegin(), oldLoop.getFullBegin(),
-      oldLoop.getFullEnd(), oldLoop.getEnd(), oldLoop.getStep(), inits);
+  auto newLoop = KVLoopOp::create(rewriter, loc, types, oldLoop.getBegin(),
+                                  oldLoop.getFullBegin(), oldLoop.getFullEnd(),
+                                  oldLoop.getEnd(), oldLoop.getStep(), inits);
   newLoop->setDiscardableAttrs(oldLoop->getDiscardableAttrDictionary());
   SmallVector<Value> slots;
   for (auto [from, to] :
@@ -305,13 +304,13 @@ void LoopPipeliner::pipelineKVLoop() {
   }
   Operation *yield = newLoop.getPv().front().getTerminator();
   rewriter.setInsertionPoint(yield);
-  Value next = wrap(
-      arith::AddIOp::create(rewriter, loc, slots.back(), i32(1)));
+  Value next = wrap(arith::AddIOp::create(rewriter, loc, slots.back(), i32(1)));
   yield->insertOperands(yield->getNumOperands(), next);
 }
 
 namespace {
-struct TilePipelineLoads : tile::impl::TilePipelineLoadsBase<TilePipelineLoads> {
+struct TilePipelineLoads
+    : tile::impl::TilePipelineLoadsBase<TilePipelineLoads> {
   void runOnOperation() override {
     KernelOp kernel = getOperation();
     int64_t stages = kernel.getNumStages().value_or(1);

@@ -30,8 +30,8 @@ std::pair<Value, Extent> RegionInliner::lookup(Value original) const {
     return it->second;
   if (!original.getType().isIndex())
     return {original, Extent::Scalar};
-  Value i32 = arith::IndexCastOp::create(builder, loc, builder.getI32Type(),
-                                         original);
+  Value i32 =
+      arith::IndexCastOp::create(builder, loc, builder.getI32Type(), original);
   return {i32, Extent::Scalar};
 }
 
@@ -142,9 +142,8 @@ void RegionInliner::emit(Operation &op, Extent extent) {
     operands[1] = createSafeDivisor(builder, op, operands[0], operands[1]);
   SmallVector<Type> types = llvm::map_to_vector(
       op.getResultTypes(), [&](Type type) { return getType(type, extent); });
-  Operation *tileOp =
-      builder.create(op.getLoc(), op.getName().getIdentifier(), operands, types,
-                     op.getAttrs());
+  Operation *tileOp = builder.create(op.getLoc(), op.getName().getIdentifier(),
+                                     operands, types, op.getAttrs());
   for (auto [from, to] : llvm::zip(op.getResults(), tileOp->getResults()))
     map(from, to, extent);
 }

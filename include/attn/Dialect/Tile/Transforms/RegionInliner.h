@@ -13,7 +13,12 @@
 namespace mlir::tile {
 
 /// The dimensions of a tile that a value varies along, as a bit set.
-enum class Extent : unsigned { Scalar = 0, Rows = 1, Columns = 2, Elements = 3 };
+enum class Extent : unsigned {
+  Scalar = 0,
+  Rows = 1,
+  Columns = 2,
+  Elements = 3
+};
 
 /// Emits the ops of one scalar region for all elements of a tile. What depends
 /// only on scalars stays scalar, and what depends on the row (column) alone is
