@@ -8,14 +8,14 @@
 using namespace mlir;
 using namespace mlir::attn;
 
-// Shared memory and registers: CUDA C++ Programming Guide, "Compute
-// Capabilities" (compute capability 8.0: 163 KB a block; 9.0: 227 KB).
+// Shared memory: CUDA C++ Programming Guide, "Compute Capabilities" (compute
+// capability 8.0: 163 KB a block; 9.0: 227 KB).
 // clang-format off
 static constexpr TargetInfo kTargets[] = {
-    // name      isGPU  hasWarpRoles  maxSharedBytes  maxRegisters
-    {"cpu",      false, false,        0,              0},
-    {"sm_80",    true,  false,        163 * 1024,     255},
-    {"sm_90a",   true,  true,         227 * 1024,     255},
+    // name      isGPU  hasWarpRoles  maxSharedBytes
+    {"cpu",      false, false,        0},
+    {"sm_80",    true,  false,        163 * 1024},
+    {"sm_90a",   true,  true,         227 * 1024},
 };
 // clang-format on
 

@@ -17,8 +17,6 @@ struct TargetInfo {
   bool hasWarpRoles;
   /// Bytes of shared memory that one program may use (opt-in limit).
   int64_t maxSharedBytes;
-  /// 32-bit registers a thread may use.
-  int64_t maxRegisters;
 
   /// The row called `name`, or null.
   static const TargetInfo *lookup(llvm::StringRef name);

@@ -51,6 +51,9 @@ private:
                               SmallVectorImpl<Attribute> &args);
 
   FailureOr<Attribute> getExpr(Value value, Operation *user);
+  /// Appends the expressions of a shape whose dynamic sizes are `dynamicSizes`.
+  LogicalResult addSizes(ArrayRef<int64_t> shape, ValueRange dynamicSizes,
+                         Operation *user, SmallVectorImpl<Attribute> &sizes);
   FailureOr<BufferView> getView(Value value, Operation *user);
   Attribute getBytes(const BufferView &view, Type elementType);
 
@@ -97,6 +100,23 @@ FailureOr<Attribute> PlanBuilder::getExpr(Value value, Operation *user) {
   return user->emitOpError("uses a value that the plan can't express; host "
                            "code may use constants, memref.dim and integer "
                            "arithmetic on them");
+}
+
+LogicalResult PlanBuilder::addSizes(ArrayRef<int64_t> shape,
+                                    ValueRange dynamicSizes, Operation *user,
+                                    SmallVectorImpl<Attribute> &sizes) {
+  auto dynamicSize = dynamicSizes.begin();
+  for (int64_t size : shape) {
+    if (!ShapedType::isDynamic(size)) {
+      sizes.push_back(expr.constant(size));
+      continue;
+    }
+    FailureOr<Attribute> value = getExpr(*dynamicSize++, user);
+    if (failed(value))
+      return failure();
+    sizes.push_back(*value);
+  }
+  return success();
 }
 
 FailureOr<BufferView> PlanBuilder::getView(Value value, Operation *user) {
@@ -173,17 +193,8 @@ LogicalResult PlanBuilder::addAlloc(memref::AllocOp op) {
                   expr.constant(0),
                   {},
                   {}};
-  auto dynamic = op.getDynamicSizes().begin();
-  for (int64_t size : type.getShape()) {
-    if (!ShapedType::isDynamic(size)) {
-      view.sizes.push_back(expr.constant(size));
-      continue;
-    }
-    FailureOr<Attribute> value = getExpr(*dynamic++, op);
-    if (failed(value))
-      return failure();
-    view.sizes.push_back(*value);
-  }
+  if (failed(addSizes(type.getShape(), op.getDynamicSizes(), op, view.sizes)))
+    return failure();
   view.strides.assign(type.getRank(), expr.constant(1));
   for (int64_t dim = type.getRank() - 2; dim >= 0; --dim)
     view.strides[dim] = expr.mul(view.strides[dim + 1], view.sizes[dim + 1]);
@@ -304,18 +315,10 @@ LogicalResult PlanBuilder::addExpandShape(memref::ExpandShapeOp op) {
   if (failed(source))
     return failure();
   BufferView view = *source;
-  auto dynamic = op.getOutputShape().begin();
   view.sizes.clear();
-  for (int64_t size : op.getStaticOutputShape()) {
-    if (!ShapedType::isDynamic(size)) {
-      view.sizes.push_back(expr.constant(size));
-      continue;
-    }
-    FailureOr<Attribute> value = getExpr(*dynamic++, op);
-    if (failed(value))
-      return failure();
-    view.sizes.push_back(*value);
-  }
+  if (failed(addSizes(op.getStaticOutputShape(), op.getOutputShape(), op,
+                      view.sizes)))
+    return failure();
   view.strides.assign(view.sizes.size(), expr.constant(1));
   for (auto [sourceDim, group] :
        llvm::enumerate(op.getReassociationIndices())) {
