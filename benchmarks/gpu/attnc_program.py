@@ -109,7 +109,9 @@ class Program:
             step(stream)
 
     def _bind(self, tensors, scalars):
-        symbols, buffers = {}, {}
+        buffers = {}
+        device = torch.cuda.get_device_properties(torch.cuda.current_device())
+        symbols = {"num_sms": device.multi_processor_count}
         for name, tensor in tensors.items():
             buffers[name] = tensor
             for dim, (size, stride) in enumerate(zip(tensor.shape, tensor.stride())):
@@ -121,10 +123,10 @@ class Program:
         steps = []
         for step in self.manifest["plan"]:
             if step["op"] == "alloc":
-                size = self._evaluate(step["bytes"], symbols)
-                buffers[step["buffer"]] = torch.empty(
-                    max(size, 16), dtype=torch.uint8, device="cuda"
-                )
+                size = max(self._evaluate(step["bytes"], symbols), 16)
+                # Zeroed once: the plan's kernels leave such memory zero again.
+                allocate = torch.zeros if step.get("zeroed") else torch.empty
+                buffers[step["buffer"]] = allocate(size, dtype=torch.uint8, device="cuda")
             elif step["op"] == "launch":
                 steps.append(self._bind_launch(step, symbols, buffers, scalars))
             elif step["op"] == "copy":

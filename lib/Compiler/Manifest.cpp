@@ -14,6 +14,7 @@ namespace json = llvm::json;
 /// Attributes of the plan have a one-to-one JSON form; unit stands for null.
 static json::Value toJSON(Attribute attr) {
   return TypeSwitch<Attribute, json::Value>(attr)
+      .Case([](BoolAttr value) { return value.getValue(); })
       .Case([](IntegerAttr value) { return value.getInt(); })
       .Case([](StringAttr value) { return value.getValue().str(); })
       .Case([](FlatSymbolRefAttr value) { return value.getValue().str(); })

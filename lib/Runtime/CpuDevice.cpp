@@ -59,6 +59,7 @@ public:
   int64_t getCacheBytes() const override {
     return std::max<int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE), 0);
   }
+  int64_t getNumSMs() const override { return pool.getMaxConcurrency(); }
   llvm::Error checkTarget(llvm::StringRef target) const override {
     if (target == "cpu")
       return llvm::Error::success();

@@ -113,6 +113,7 @@ public:
   std::string getName() const override { return name; }
   bool isGPU() const override { return true; }
   int64_t getCacheBytes() const override { return cacheBytes; }
+  int64_t getNumSMs() const override { return numSMs; }
   llvm::Error checkTarget(llvm::StringRef target) const override;
 
   llvm::Expected<std::unique_ptr<LoadedModule>>
@@ -156,6 +157,7 @@ private:
   std::string arch;
   int computeCapability = 0;
   int64_t cacheBytes = 0;
+  int64_t numSMs = 0;
 };
 
 } // namespace
@@ -332,6 +334,7 @@ llvm::Error CudaDevice::readAttributes() {
       {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major},
       {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor},
       {CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, &cacheBytes},
+      {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &numSMs},
       {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
        &gpu.limits.maxThreads},
       {CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR,

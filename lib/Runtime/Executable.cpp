@@ -53,6 +53,10 @@ Executable::bind(llvm::ArrayRef<Tensor> arguments) const {
   auto arena = DeviceMemory::allocate(device, builder.getArenaBytes());
   if (!arena)
     return arena.takeError();
+  if (builder.getZeroedBytes() > 0)
+    if (llvm::Error error =
+            device.memset(arena->getAddress(), 0, builder.getZeroedBytes()))
+      return std::move(error);
   invocation->arena = std::move(*arena);
   if (llvm::Error error = invocation->addArgumentSet())
     return std::move(error);

@@ -23,6 +23,8 @@ llvm::Error InvocationBuilder::build() {
   if (llvm::Error error = runChecks())
     return error;
   placeArguments();
+  if (llvm::Error error = placeZeroedBuffers())
+    return error;
   for (const Step &step : manifest.plan)
     if (llvm::Error error = addStep(step))
       return error;
@@ -106,12 +108,25 @@ void InvocationBuilder::placeArguments() {
   }
 }
 
+/// At the start of the arena, for as long as the plan is used: what another
+/// buffer left there would not be zero in the next run.
+llvm::Error InvocationBuilder::placeZeroedBuffers() {
+  for (const Step &step : manifest.plan)
+    if (step.kind == Step::Kind::Alloc && isZeroed(step))
+      if (llvm::Error error = addAlloc(step))
+        return error;
+  zeroedBytes = arenaBytes;
+  return llvm::Error::success();
+}
+
 //===----------------------------------------------------------------------===//
 // Plan
 //===----------------------------------------------------------------------===//
 
 llvm::Expected<int64_t> InvocationBuilder::evaluate(const Expr &expr) const {
   return expr.evaluate([&](const Symbol &symbol) {
+    if (symbol.kind == Symbol::Kind::NumSMs)
+      return numSMs;
     const Tensor &tensor = invocation.arguments[symbol.argument];
     return symbol.kind == Symbol::Kind::Dim ? tensor.getShape()[symbol.dim]
                                             : tensor.getStrides()[symbol.dim];
@@ -131,9 +146,9 @@ InvocationBuilder::evaluateSize(const Expr &expr,
 llvm::Error InvocationBuilder::addStep(const Step &step) {
   switch (step.kind) {
   case Step::Kind::Alloc:
-    return addAlloc(step);
+    return isZeroed(step) ? llvm::Error::success() : addAlloc(step);
   case Step::Kind::Free:
-    buffers[step.buffer].isLive = false;
+    buffers[step.buffer].isLive = isZeroed(step);
     return llvm::Error::success();
   case Step::Kind::Launch:
     return addLaunch(step);

@@ -12,12 +12,15 @@ class InvocationBuilder {
 public:
   InvocationBuilder(const Executable &executable, Invocation &invocation)
       : manifest(executable.getManifest()), invocation(invocation),
+        numSMs(executable.getDevice().getNumSMs()),
         buffers(manifest.buffers.size()) {}
 
-  /// On success, arenaBytes is the memory that the plan's allocations take.
   llvm::Error build();
 
+  /// The memory that the plan's allocations take.
   int64_t getArenaBytes() const { return arenaBytes; }
+  /// How much of its start must be zero before the first run.
+  int64_t getZeroedBytes() const { return zeroedBytes; }
 
 private:
   /// Where a buffer lies and how large it is, once that is known.
@@ -32,6 +35,7 @@ private:
                            const Tensor &tensor) const;
   llvm::Error runChecks() const;
   void placeArguments();
+  llvm::Error placeZeroedBuffers();
   llvm::Error addStep(const Step &step);
   llvm::Error addAlloc(const Step &step);
   llvm::Error addLaunch(const Step &step);
@@ -44,13 +48,19 @@ private:
   llvm::Expected<int64_t> evaluate(const Expr &expr) const;
   llvm::Expected<int64_t> evaluateSize(const Expr &expr,
                                        const llvm::Twine &what) const;
+  /// Of Alloc and Free.
+  bool isZeroed(const Step &step) const {
+    return manifest.buffers[step.buffer].isZeroed;
+  }
   int64_t findFreeOffset(int64_t bytes) const;
 
   const Manifest &manifest;
   Invocation &invocation;
+  const int64_t numSMs;
   /// Parallel to Manifest::buffers.
   std::vector<PlacedBuffer> buffers;
   int64_t arenaBytes = 0;
+  int64_t zeroedBytes = 0;
 };
 
 } // namespace attn

@@ -186,8 +186,9 @@ bool ManifestParser::parseArgument(const Value &value, Path path) {
     bufferStates[argument.name] = {unsigned(manifest.buffers.size()),
                                    /*isLive=*/true,
                                    /*isReadOnly=*/!argument.isOutput};
-    manifest.buffers.push_back(
-        {argument.name, unsigned(manifest.arguments.size())});
+    manifest.buffers.push_back({argument.name,
+                                unsigned(manifest.arguments.size()),
+                                /*isZeroed=*/false});
   }
   manifest.arguments.push_back(std::move(argument));
   return true;
@@ -292,7 +293,11 @@ bool ManifestParser::parseAlloc(const Object &json, Step &step, Path path) {
                                           /*isReadOnly=*/false})
            .second)
     return fail(path.field("buffer"), "another buffer has this name");
-  manifest.buffers.push_back({name, std::nullopt});
+  const Value *zeroed = json.get("zeroed");
+  if (zeroed && !zeroed->getAsBoolean())
+    return fail(path.field("zeroed"), "needs true or false");
+  manifest.buffers.push_back(
+      {name, std::nullopt, zeroed && *zeroed->getAsBoolean()});
   return getExpr(json, "bytes", step.bytes, path);
 }
 
@@ -454,11 +459,16 @@ bool ManifestParser::parseExpr(const Value &json, Expr &expr, Path path) {
 }
 
 bool ManifestParser::parseSymbol(llvm::StringRef text, Expr &expr, Path path) {
+  if (text == "num_sms") {
+    expr = Expr::symbol({0, Symbol::Kind::NumSMs, 0});
+    return true;
+  }
   auto [name, property] = text.rsplit('.');
   auto found = argumentIndices.find(name);
   if (found == argumentIndices.end() ||
       !manifest.arguments[found->second].isTensor)
-    return fail(path, "the symbol names no tensor argument");
+    return fail(path,
+                "the symbol names no tensor argument and isn't 'num_sms'");
   Symbol symbol = {found->second, Symbol::Kind::Dim, 0};
   if (property.consume_front("stride"))
     symbol.kind = Symbol::Kind::Stride;

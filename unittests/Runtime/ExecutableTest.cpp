@@ -33,12 +33,19 @@ static void countPrograms(void **params, int32_t id) {
   param<float *>(params, 0)[id] += 1;
 }
 
+/// (ptr counter, ptr y): y[0] is the counter, which stays as it is.
+static void readCounter(void **params, int32_t) {
+  *param<float *>(params, 1) = *param<int32_t *>(params, 0);
+}
+
 static KernelCode getCode() {
   return {"", [](llvm::StringRef name) -> void * {
             if (name == "scale_row")
               return reinterpret_cast<void *>(&scaleRow);
             if (name == "count")
               return reinterpret_cast<void *>(&countPrograms);
+            if (name == "read_counter")
+              return reinterpret_cast<void *>(&readCounter);
             return nullptr;
           }};
 }
@@ -57,6 +64,8 @@ static std::string makeManifest(const std::string &arguments,
       {"name": "scale_row", "block": [1, 1, 1], "cluster": [1, 1, 1],
        "dynamic_smem_bytes": 0, "static_smem_bytes": 0},
       {"name": "count", "block": [1, 1, 1], "cluster": [1, 1, 1],
+       "dynamic_smem_bytes": 0, "static_smem_bytes": 0},
+      {"name": "read_counter", "block": [1, 1, 1], "cluster": [1, 1, 1],
        "dynamic_smem_bytes": 0, "static_smem_bytes": 0}],
     "plan": [)" +
          plan + R"(], "min_bytes": 8, "max_intermediate_bytes": 24})";
@@ -148,6 +157,50 @@ TEST_F(ExecutableTest, RunsEachProgramOnce) {
     Tensor counters = get(Tensor::allocate(DType::F32, {size}));
     ASSERT_EQ(getError(executable->run({counters})), "");
     EXPECT_EQ(counters.toDoubles(), std::vector<double>(size, 1.0));
+  }
+}
+
+TEST_F(ExecutableTest, PlansKnowTheDevice) {
+  const std::string arguments = R"(
+    {"name": "c", "kind": "tensor", "dtype": "f32", "shape": [null], "role": "output"})";
+  const std::string plan = R"(
+    {"op": "launch", "kernel": "count", "grid": ["min", "num_sms", "c.dim0"],
+     "args": [{"type": "ptr", "buffer": "c"}]})";
+  auto executable = load(makeManifest(arguments, plan));
+  ASSERT_GT(device->getNumSMs(), 0);
+  for (int64_t size : {int64_t(1), device->getNumSMs() + 1}) {
+    auto invocation =
+        get(executable->bind({get(Tensor::allocate(DType::F32, {size}))}));
+    EXPECT_EQ(invocation->getSteps()[0].grid,
+              std::min(size, device->getNumSMs()));
+  }
+}
+
+TEST_F(ExecutableTest, ZeroedMemoryIsNeverShared) {
+  // What the other buffers hold, before the counter's life and after it, isn't
+  // seen in it, in the first run or in a later one.
+  const std::string plan = R"(
+    {"op": "alloc", "buffer": "a", "bytes": 24},
+    {"op": "memset", "buffer": "a", "value": 255, "bytes": 24},
+    {"op": "free", "buffer": "a"},
+    {"op": "alloc", "buffer": "counter", "bytes": 4, "zeroed": true},
+    {"op": "launch", "kernel": "read_counter", "grid": 1,
+     "args": [{"type": "ptr", "buffer": "counter"}, {"type": "ptr", "buffer": "y"}]},
+    {"op": "free", "buffer": "counter"},
+    {"op": "alloc", "buffer": "b", "bytes": 24},
+    {"op": "memset", "buffer": "b", "value": 255, "bytes": 24})";
+  auto executable = load(makeManifest(kScaleArguments, plan));
+  Tensor x = get(Tensor::allocate(DType::F32, {1, 1}));
+  Tensor y = get(Tensor::allocate(DType::F32, {1, 1}));
+  // The second binding finds the memory of the first, in use until then.
+  for (int binding = 0; binding < 2; ++binding) {
+    auto invocation = get(executable->bind({x, factor, y}));
+    for (int run = 0; run < 2; ++run) {
+      ASSERT_EQ(getError(invocation->poisonOutputs()), "");
+      ASSERT_EQ(getError(invocation->run()), "");
+      ASSERT_EQ(getError(invocation->downloadOutputs()), "");
+      EXPECT_EQ(y.toDoubles(), std::vector<double>{0});
+    }
   }
 }
 

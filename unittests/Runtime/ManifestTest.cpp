@@ -124,6 +124,8 @@ TEST(ManifestTest, ErrorsNameThePathAndTheProblem) {
   expectError(
       edit("\"alloc\", \"buffer\": \"t0\"", "\"alloc\", \"buffer\": \"q\""),
       "another buffer has this name", "plan[0].buffer");
+  expectError(edit("\"alloc\",", "\"alloc\", \"zeroed\": 1,"),
+              "needs true or false", "plan[0].zeroed");
   expectError(edit("\"value\": 0", "\"value\": 256"), "needs a byte",
               "plan[1].value");
   expectError(
@@ -135,6 +137,17 @@ TEST(ManifestTest, ErrorsNameThePathAndTheProblem) {
               "plan[2].args[2].type");
   expectError(edit("\"min_bytes\": 8, ", ""), "needs an expression",
               "manifest.min_bytes");
+}
+
+TEST(ManifestTest, AllocationsAreZeroedOnRequest) {
+  auto isZeroed = [](llvm::StringRef fields) {
+    Manifest manifest =
+        get(Manifest::parse(edit("\"alloc\",", "\"alloc\"," + fields.str())));
+    return manifest.buffers[manifest.plan[0].buffer].isZeroed;
+  };
+  EXPECT_FALSE(isZeroed(""));
+  EXPECT_FALSE(isZeroed("\"zeroed\": false,"));
+  EXPECT_TRUE(isZeroed("\"zeroed\": true,"));
 }
 
 TEST(ManifestTest, CostsAreOptional) {
@@ -181,6 +194,7 @@ TEST(ManifestTest, ErrorsInExpressionsNameTheOperand) {
               "plan[2].grid[2]");
   expectError("[\"add\", 1, \"scale.dim0\"]", "names no tensor argument",
               "plan[2].grid[2]");
+  expectError("\"num_SMs\"", "isn't 'num_sms'", "plan[2].grid");
   expectError("\"q.dim4\"", "beyond the argument's rank", "plan[2].grid");
   expectError("\"q.dim\"", "beyond the argument's rank", "plan[2].grid");
   expectError("\"q.size0\"", "such as 'q.dim2'", "plan[2].grid");

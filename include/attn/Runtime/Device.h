@@ -75,6 +75,9 @@ public:
   virtual bool isGPU() const = 0;
   /// Bytes of the last-level cache.
   virtual int64_t getCacheBytes() const = 0;
+  /// How many blocks run side by side, one each: the multiprocessors of a GPU,
+  /// the worker threads of a CPU.
+  virtual int64_t getNumSMs() const = 0;
   /// Whether code for `target` runs here; else an error that says why not.
   virtual llvm::Error checkTarget(llvm::StringRef target) const = 0;
 

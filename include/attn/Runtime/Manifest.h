@@ -22,9 +22,11 @@
 
 namespace attn {
 
-/// A dimension or a stride of a tensor argument: "q.dim2", "q.stride1".
+/// A dimension or a stride of a tensor argument ("q.dim2", "q.stride1"), or
+/// the number of multiprocessors of the device that runs the plan ("num_sms").
 struct Symbol {
-  enum class Kind { Dim, Stride };
+  enum class Kind { Dim, Stride, NumSMs };
+  /// Dim, Stride only.
   unsigned argument;
   Kind kind;
   unsigned dim;
@@ -109,6 +111,9 @@ struct Buffer {
   std::string name;
   /// Index in Manifest::arguments, if it is an argument.
   std::optional<unsigned> argument;
+  /// Of an allocation: zero before the plan's first run, and left zero by each
+  /// run.
+  bool isZeroed = false;
 };
 
 /// What the tensor memory accelerator must know of a buffer: dimensions

@@ -18,6 +18,8 @@ public:
 
   Attribute constant(int64_t value) { return builder.getI64IntegerAttr(value); }
   Attribute symbol(const Twine &name) { return builder.getStringAttr(name); }
+  /// The number of multiprocessors of the device that runs the plan.
+  Attribute numSMs() { return symbol("num_sms"); }
 
   /// `op` of `a` and `b`, folded where both are constants or one is neutral.
   Attribute binary(StringRef op, Attribute a, Attribute b);
