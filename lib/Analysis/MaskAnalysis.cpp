@@ -188,13 +188,20 @@ private:
 class MaskAnalyzer {
 public:
   MaskAnalyzer(ImplicitLocOpBuilder &builder, KVLoopOp loop, MaskOp mask,
-               KeyInterval keys, SmallVectorImpl<Operation *> &opaque)
+               KeyInterval keys, std::optional<RowWindow> rows,
+               SmallVectorImpl<Operation *> &opaque)
       : builder(builder), intervals(builder, keys), mask(mask), loop(loop),
-        keys(keys), opaque(opaque) {}
+        keys(keys), rows(rows), opaque(opaque) {}
 
   KeySets run() {
     if (!coversKeyTile())
       return unknown(mask);
+    firstRow = mask.getQStart();
+    numRows = cast<ShapedType>(mask.getSource().getType()).getDimSize(0);
+    if (rows) {
+      firstRow = builder.createOrFold<arith::AddIOp>(firstRow, rows->offset);
+      numRows = rows->count;
+    }
     return visit(mask.getBody().front().getTerminator()->getOperand(0),
                  /*negate=*/false);
   }
@@ -587,13 +594,12 @@ private:
   /// The largest or smallest value of a form without key over the tile's rows,
   /// in 64 bits, where it can't overflow.
   Value emitExtreme(const LinearForm &form, bool largest) {
-    auto type = cast<RankedTensorType>(mask.getSource().getType());
     bool fromLastRow = (form.query > 0) == largest;
     int64_t constant = form.constant;
     if (fromLastRow)
-      constant += form.query * (type.getDimSize(0) - 1);
+      constant += form.query * (numRows - 1);
     Value sum = i64Constant(constant);
-    sum = emitTerm(sum, mask.getQStart(), form.query);
+    sum = emitTerm(sum, firstRow, form.query);
     for (auto [scalar, coefficient] : form.scalars)
       sum = emitTerm(sum, hoist(scalar), coefficient);
     return sum;
@@ -674,7 +680,10 @@ private:
   MaskOp mask;
   KVLoopOp loop;
   KeyInterval keys;
+  std::optional<RowWindow> rows;
   SmallVectorImpl<Operation *> &opaque;
+  Value firstRow;
+  int64_t numRows = 0;
   ScalarRanges ranges;
   DenseMap<Value, bool> uniformity;
   DenseMap<Value, std::optional<LinearForm>> forms;
@@ -687,8 +696,9 @@ private:
 
 KeySets tile::analyzeMask(ImplicitLocOpBuilder &builder, KVLoopOp loop,
                           MaskOp mask, KeyInterval keys,
+                          std::optional<RowWindow> rows,
                           SmallVectorImpl<Operation *> &opaque) {
-  return MaskAnalyzer(builder, loop, mask, keys, opaque).run();
+  return MaskAnalyzer(builder, loop, mask, keys, rows, opaque).run();
 }
 
 KeySets tile::intersect(ImplicitLocOpBuilder &builder, const KeySets &a,

@@ -80,7 +80,7 @@ ScheduleAttr attn::lookupSchedule(AttentionOp op, const TargetInfo &target) {
   if (row == std::end(kTable))
     return {};
   return ScheduleAttr::get(op.getContext(), row->blockM, row->blockN,
-                           row->numStages, row->numWarps);
+                           row->numStages, row->numWarps, WarpRolesAttr());
 }
 
 /// What a kernel with warp roles can serve.

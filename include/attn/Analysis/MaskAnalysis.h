@@ -42,12 +42,20 @@ struct KeySets {
   KeyInterval full;
 };
 
+/// Some rows of a query tile: `count` from its row `offset` (i32) on.
+struct RowWindow {
+  Value offset;
+  int64_t count;
+};
+
 /// Analyses `mask`, somewhere in `loop`, with respect to that loop's keys
-/// `keys`, where keys.begin >= 0. The values are emitted at `builder`, in front
-/// of the loop, and lie within [keys.begin, keys.end]. Ops that the analysis
-/// couldn't see through are added to `opaque`.
+/// `keys`, where keys.begin >= 0, and to the rows `rows` of the query tile, or
+/// all. The values are emitted at `builder`, in front of the loop, and lie
+/// within [keys.begin, keys.end]. Ops that the analysis couldn't see through
+/// are added to `opaque`.
 KeySets analyzeMask(ImplicitLocOpBuilder &builder, KVLoopOp loop, MaskOp mask,
-                    KeyInterval keys, SmallVectorImpl<Operation *> &opaque);
+                    KeyInterval keys, std::optional<RowWindow> rows,
+                    SmallVectorImpl<Operation *> &opaque);
 
 /// Combines the sets of two masks that both apply.
 KeySets intersect(ImplicitLocOpBuilder &builder, const KeySets &a,

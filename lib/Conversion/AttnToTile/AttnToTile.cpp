@@ -74,6 +74,8 @@ public:
         static_cast<int32_t>(op.getScheduleAttr().getNumWarps()));
     kernel.setNumStages(
         static_cast<uint32_t>(op.getScheduleAttr().getNumStages()));
+    if (WarpRolesAttr roles = op.getScheduleAttr().getWarpRoles())
+      kernel->setAttr(WarpRolesAttr::getKernelAttrName(), roles);
     args.map(operands, kernel.getBody().getArguments());
     builder.setInsertionPointToStart(&kernel.getBody().front());
 

@@ -5,7 +5,7 @@ func.func private @stages() -> !hopper.ring<0 x tensor<64x64xbf16>>
 
 // -----
 
-// expected-error @+1 {{holds static rank-2 tiles of f16 or bf16, not 'tensor<64x64xf32>'}}
+// expected-error @+1 {{holds static rank-2 tiles of f16 or bf16, or a number as tensor<1xi32>, not 'tensor<64x64xf32>'}}
 func.func private @element() -> !hopper.ring<2 x tensor<64x64xf32>>
 
 // -----
@@ -80,7 +80,7 @@ func.func @rank(%m: memref<?xbf16>, %slot: !hopper.slot<tensor<64x64xbf16>>, %i:
 // -----
 
 func.func @load_type(%m: memref<?x64xf16>, %slot: !hopper.slot<tensor<64x64xbf16>>, %i: i32) {
-  // expected-error @+1 {{copies 'f16' to a slot of another element type}}
+  // expected-error @+1 {{copies 'f16' through a slot for 'bf16'}}
   hopper.tma_load %m[%i, %i] to %slot : memref<?x64xf16>, <tensor<64x64xbf16>>
   return
 }
@@ -122,5 +122,21 @@ func.func @accumulator(%a: !hopper.slot<tensor<64x64xbf16>>, %acc: tensor<64x32x
 func.func @wait(%p: !hopper.pending<tensor<64x64xf32>>) {
   // expected-error @+1 {{yields the tile of its operand}}
   %0 = hopper.wgmma_wait 0, %p : <tensor<64x64xf32>> -> tensor<64x32xf32>
+  return
+}
+
+// -----
+
+func.func @store_shape(%o: memref<?x64xbf16>, %tile: tensor<64x128xbf16>, %slot: !hopper.slot<tensor<64x64xbf16>>, %i: i32) {
+  // expected-error @+1 {{must have the same rows and element type and as many columns}}
+  hopper.tma_store %tile, %slot to %o[%i, %i] : tensor<64x128xbf16>, <tensor<64x64xbf16>>, memref<?x64xbf16>
+  return
+}
+
+// -----
+
+func.func @put_into_tile(%slot: !hopper.slot<tensor<64x64xbf16>>, %i: i32) {
+  // expected-error @+1 {{must be slot for a number}}
+  hopper.put %i, %slot : <tensor<64x64xbf16>>
   return
 }

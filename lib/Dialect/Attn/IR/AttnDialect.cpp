@@ -11,6 +11,8 @@ using namespace mlir::attn;
 
 #include "attn/Dialect/Attn/IR/AttnDialect.cpp.inc"
 
+#include "attn/Dialect/Attn/IR/AttnEnums.cpp.inc"
+
 #define GET_ATTRDEF_CLASSES
 #include "attn/Dialect/Attn/IR/AttnAttributes.cpp.inc"
 
@@ -25,9 +27,19 @@ void AttnDialect::initialize() {
       >();
 }
 
+LogicalResult
+WarpRolesAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                      RolePipeline pipeline, bool lazyRescale, bool persistent,
+                      int64_t qStages, bool tmaStore) {
+  if (qStages < 1 || qStages > 2)
+    return emitError() << "q_stages must be 1 or 2, not " << qStages;
+  return success();
+}
+
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t blockM, int64_t blockN,
-                                   int64_t numStages, int64_t numWarps) {
+                                   int64_t numStages, int64_t numWarps,
+                                   WarpRolesAttr warpRoles) {
   if (blockM <= 0 || blockM > 1024 || blockM % 8 != 0)
     return emitError() << "block_m must be a multiple of 8 in [8, 1024], not "
                        << blockM;

@@ -29,9 +29,12 @@ LogicalResult RingType::verify(function_ref<InFlightDiagnostic()> emitError,
   if (stages < 1)
     return emitError() << "needs at least 1 stage, not " << stages;
   Type element = tile.getElementType();
+  if (element.isInteger(32) && tile.getShape() == ArrayRef<int64_t>(1))
+    return success();
   if (!tile.hasStaticShape() || tile.getRank() != 2 ||
       !(element.isF16() || element.isBF16()))
-    return emitError() << "holds static rank-2 tiles of f16 or bf16, not "
+    return emitError() << "holds static rank-2 tiles of f16 or bf16, or a "
+                          "number as tensor<1xi32>, not "
                        << tile;
   // The box of one TMA load, and whole swizzle atoms of 8 rows.
   int64_t rows = tile.getDimSize(0);

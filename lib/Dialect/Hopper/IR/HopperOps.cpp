@@ -67,20 +67,41 @@ LogicalResult WarpSpecializeOp::verifyRegions() {
 }
 
 //===----------------------------------------------------------------------===//
-// TmaLoadOp
+// TMA
 //===----------------------------------------------------------------------===//
 
-LogicalResult TmaLoadOp::verify() {
-  auto source = cast<MemRefType>(getSource().getType());
-  int64_t rank = source.getRank();
+/// A copy between `slot` and `memref` at `indices`.
+static LogicalResult verifyCopy(Operation *op, Value memref, ValueRange indices,
+                                SlotType slot) {
+  auto type = cast<MemRefType>(memref.getType());
+  int64_t rank = type.getRank();
   if (rank < 2 || rank > 5)
-    return emitOpError("takes memrefs of rank 2 to 5, not ") << rank;
-  if (static_cast<int64_t>(getIndices().size()) != rank)
-    return emitOpError("needs ")
-           << rank << " indices, not " << getIndices().size();
-  if (source.getElementType() != getTile(getSlot().getType()).getElementType())
-    return emitOpError("copies ")
-           << source.getElementType() << " to a slot of another element type";
+    return op->emitOpError("takes memrefs of rank 2 to 5, not ") << rank;
+  if (static_cast<int64_t>(indices.size()) != rank)
+    return op->emitOpError("needs ")
+           << rank << " indices, not " << indices.size();
+  if (type.getElementType() != slot.getTile().getElementType())
+    return op->emitOpError("copies ")
+           << type.getElementType() << " through a slot for "
+           << slot.getTile().getElementType();
+  return success();
+}
+
+LogicalResult TmaLoadOp::verify() {
+  return verifyCopy(*this, getSource(), getIndices(), getSlot().getType());
+}
+
+LogicalResult TmaStoreOp::verify() {
+  RankedTensorType tile = getTile().getType();
+  RankedTensorType room = getSlot().getType().getTile();
+  if (failed(verifyCopy(*this, getTarget(), getIndices(), getSlot().getType())))
+    return failure();
+  if (tile.getElementType() != room.getElementType() ||
+      tile.getDimSize(0) != room.getDimSize(0) ||
+      tile.getDimSize(1) > room.getDimSize(1))
+    return emitOpError("stores ") << tile << " through a slot for " << room
+                                  << ", which must have the same rows and "
+                                     "element type and as many columns";
   return success();
 }
 

@@ -1,6 +1,6 @@
 //===- SplitKVRanges.cpp - Skipped, partial and full steps of a kv_loop ---===//
 
-#include "attn/Analysis/MaskAnalysis.h"
+#include "attn/Analysis/KVRanges.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -137,96 +137,28 @@ private:
 // Ranges
 //===----------------------------------------------------------------------===//
 
-/// Rounds key positions to steps of the loop.
-class StepRounder {
-public:
-  StepRounder(ImplicitLocOpBuilder &builder, Value begin, int64_t step)
-      : builder(builder), begin(begin), step(step) {}
-
-  Value down(Value key) { return round(key, 0); }
-  Value up(Value key) { return round(key, step - 1); }
-
-private:
-  Value constant(int64_t value) {
-    return arith::ConstantOp::create(builder, builder.getI32IntegerAttr(value));
-  }
-  /// begin + (key - begin + bias) / step * step, where key >= begin.
-  Value round(Value key, int64_t bias) {
-    if (key == begin)
-      return begin;
-    Value distance = builder.createOrFold<arith::SubIOp>(key, begin);
-    if (bias != 0)
-      distance = builder.createOrFold<arith::AddIOp>(distance, constant(bias));
-    Value steps =
-        builder.createOrFold<arith::DivUIOp>(distance, constant(step));
-    Value rounded = builder.createOrFold<arith::MulIOp>(steps, constant(step));
-    return builder.createOrFold<arith::AddIOp>(begin, rounded);
-  }
-
-  ImplicitLocOpBuilder &builder;
-  Value begin;
-  int64_t step;
-};
-
-Value compare(ImplicitLocOpBuilder &builder, Value a, Value b) {
-  return builder.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::slt, a, b);
-}
-
-/// Sets the ranges so that they hold the steps that `sets` asks for.
-void setRanges(ImplicitLocOpBuilder &builder, KVLoopOp loop,
-               const KeySets &sets) {
-  StepRounder rounder(builder, loop.getBegin(), loop.getStep());
-  Value begin = rounder.down(sets.visible.begin);
-  Value end = sets.visible.end;
-  // Nothing is visible: no step, although the rounded begin may lie before end.
-  if (begin != sets.visible.begin)
-    end = builder.createOrFold<arith::SelectOp>(
-        compare(builder, sets.visible.begin, end), end, begin);
-
-  Value fullBegin = rounder.up(sets.full.begin);
-  Value fullEnd = rounder.down(sets.full.end);
-  // No key lies before the loop's begin, so that there the order is right.
-  if (fullBegin != loop.getBegin()) {
-    Value hasFull = compare(builder, fullBegin, fullEnd);
-    fullBegin =
-        builder.createOrFold<arith::SelectOp>(hasFull, fullBegin, begin);
-    fullEnd = builder.createOrFold<arith::SelectOp>(hasFull, fullEnd, begin);
-  }
-
-  loop.getBeginMutable().assign(begin);
-  loop.getFullBeginMutable().assign(fullBegin);
-  loop.getFullEndMutable().assign(fullEnd);
-  loop.getEndMutable().assign(end);
-}
-
-void emitRemarks(KVLoopOp loop, ArrayRef<Operation *> opaque,
-                 ArrayRef<MaskOp> masks, ArrayRef<MaskOp> skippable) {
+void emitRemarks(KVLoopOp loop, ArrayRef<Operation *> opaque) {
   for (Operation *op : opaque)
     op->emitRemark("mask analysis can't see through this; key tiles that it "
                    "may concern are neither skipped nor free of the mask");
-  for (MaskOp mask : masks)
-    if (!llvm::is_contained(skippable, mask))
+  loop.walk([](MaskOp mask) {
+    if (!mask.getSkippable())
       mask.emitRemark("key tiles that this hides are not skipped: its scores "
                       "don't go straight into a plain online softmax");
+  });
 }
 
 void splitRanges(KVLoopOp loop) {
-  SmallVector<MaskOp> masks;
-  loop.walk([&](MaskOp mask) { masks.push_back(mask); });
-  SmallVector<MaskOp> skippable = HiddenStepCheck(loop).getSkippableMasks();
-
+  for (MaskOp mask : HiddenStepCheck(loop).getSkippableMasks())
+    mask.setSkippable(true);
   ImplicitLocOpBuilder builder(loop.getLoc(), loop);
-  KeyInterval keys = {loop.getBegin(), loop.getEnd()};
-  KeySets sets = {keys, keys};
   SmallVector<Operation *> opaque;
-  for (MaskOp mask : masks) {
-    KeySets hidden = analyzeMask(builder, loop, mask, keys, opaque);
-    if (!llvm::is_contained(skippable, mask))
-      hidden.visible = keys;
-    sets = intersect(builder, sets, hidden, keys);
-  }
-  setRanges(builder, loop, sets);
-  emitRemarks(loop, opaque, masks, skippable);
+  KVRanges ranges = computeKVRanges(builder, loop, std::nullopt, opaque);
+  loop.getBeginMutable().assign(ranges.begin);
+  loop.getFullBeginMutable().assign(ranges.fullBegin);
+  loop.getFullEndMutable().assign(ranges.fullEnd);
+  loop.getEndMutable().assign(ranges.end);
+  emitRemarks(loop, opaque);
 }
 
 struct TileSplitKVRangesPass

@@ -4,7 +4,51 @@
 #define ATTN_DIALECT_ATTN_IR_ATTNATTRIBUTES_TD
 
 include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
 include "attn/Dialect/Attn/IR/AttnDialect.td"
+
+def Attn_RolePipeline : I32Enum<"RolePipeline",
+    "how the consumers of a kernel with warp roles overlap products and softmax", [
+  I32EnumCase<"Simple", 0, "simple">,
+  I32EnumCase<"Overlap", 1, "overlap">,
+  I32EnumCase<"Ahead", 2, "ahead">]> {
+  let cppNamespace = "::mlir::attn";
+}
+
+def Attn_WarpRolesAttr : AttrDef<AttnDialect, "WarpRoles"> {
+  let mnemonic = "warp_roles";
+  let summary = "How a kernel with warp roles (sm_90a) is pipelined";
+  let description = [{
+    - `pipeline`: `simple` runs QK, softmax and PV of a step one after the
+      other; `overlap` runs PV of a step under the softmax of the next; `ahead`
+      runs QK of the step after it there too, for which there are two score
+      tiles in registers.
+    - `lazy_rescale`: the running maximum, and with it the output, is updated
+      only when a score exceeds it by more than 8 powers of two.
+    - `persistent`: one program a multiprocessor, which takes tiles of queries
+      from a counter until there are none.
+    - `q_stages`: Q tiles in shared memory (1 or 2).
+    - `tma_store`: the output goes through shared memory and TMA.
+
+    The attribute `attn.warp_roles` of a `tile.kernel` holds one.
+
+    ```mlir
+    #attn.warp_roles<pipeline = ahead, lazy_rescale = true, persistent = true, q_stages = 2, tma_store = true>
+    ```
+  }];
+  let parameters = (ins
+    DefaultValuedParameter<"::mlir::attn::RolePipeline", "::mlir::attn::RolePipeline::Overlap">:$pipeline,
+    DefaultValuedParameter<"bool", "false">:$lazy_rescale,
+    DefaultValuedParameter<"bool", "false">:$persistent,
+    DefaultValuedParameter<"int64_t", "1">:$q_stages,
+    DefaultValuedParameter<"bool", "false">:$tma_store);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The attribute of a tile.kernel.
+    static ::llvm::StringRef getKernelAttrName() { return "attn.warp_roles"; }
+  }];
+}
 
 def Attn_ScheduleAttr : AttrDef<AttnDialect, "Schedule"> {
   let mnemonic = "schedule";
@@ -19,16 +63,19 @@ def Attn_ScheduleAttr : AttrDef<AttnDialect, "Schedule"> {
     - `num_stages`: K and V tiles held in shared memory at a time (1 = no
       overlap of loads with compute). The CPU ignores it.
     - `num_warps`: warps of a program. The CPU ignores it.
+    - `warp_roles`: of kernels with warp roles; others ignore it.
 
     ```mlir
     #attn.schedule<block_m = 128, block_n = 64, num_stages = 2, num_warps = 4>
     ```
   }];
   let parameters = (ins "int64_t":$blockM, "int64_t":$blockN,
-                        "int64_t":$numStages, "int64_t":$numWarps);
+                        "int64_t":$numStages, "int64_t":$numWarps,
+                        OptionalParameter<"::mlir::attn::WarpRolesAttr">:$warpRoles);
   let assemblyFormat = [{
     `<` `block_m` `=` $blockM `,` `block_n` `=` $blockN `,`
-    `num_stages` `=` $numStages `,` `num_warps` `=` $numWarps `>`
+    `num_stages` `=` $numStages `,` `num_warps` `=` $numWarps
+    (`,` `warp_roles` `=` $warpRoles^)? `>`
   }];
   let genVerifyDecl = 1;
 }

@@ -60,6 +60,45 @@ def WarpSpecializeOp : Hopper_Op<"warp_specialize", [
   }];
 }
 
+def WarpgroupIdOp : Hopper_Op<"warpgroup_id", [Pure]> {
+  let summary = "Consumer: which of the consumer warpgroups this is";
+  let description = [{
+    From 0. Warpgroup `w` holds rows `[64 w, 64 w + 64)` of every tile, and may
+    take another number of steps than the others, as long as it waits for and
+    releases the same tiles of every ring.
+  }];
+  let results = (outs I32:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+}
+
+//===----------------------------------------------------------------------===//
+// Persistent programs
+//===----------------------------------------------------------------------===//
+
+def NumTilesOp : Hopper_Op<"num_tiles", [Pure]> {
+  let summary = "How many programs the tile kernel was written for";
+  let description = [{
+    The grid of its launch. A kernel that uses this op is persistent: it is
+    launched with one program a multiprocessor at most, `tile.program_id` is the
+    first tile of a program, and the program takes the others itself.
+  }];
+  let results = (outs I32:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+}
+
+def NextTileOp : Hopper_Op<"next_tile", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Producer: takes the number of the next tile";
+  let description = [{
+    From a counter in memory that all programs share, so that a program that is
+    done early takes more. Numbers from `hopper.num_tiles` on mean that there is
+    none left; a program must ask once for every tile that it worked on, which
+    brings the counter back to where it was before the launch.
+  }];
+  let results = (outs I32:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+}
+
 //===----------------------------------------------------------------------===//
 // Rings
 //===----------------------------------------------------------------------===//
@@ -103,6 +142,14 @@ def WaitOp : Hopper_TakeSlotOp<"wait"> {
   let summary = "Consumer: waits until tile `number` is there";
 }
 
+def SlotOp : Hopper_TakeSlotOp<"slot"> {
+  let summary = "The slot of tile `number`, which this role holds already";
+  let description = [{
+    Doesn't wait. For a slot that is taken in one step of a loop and given back
+    in another.
+  }];
+}
+
 class Hopper_GiveSlotOp<string mnemonic> : Hopper_Op<mnemonic, [
     MemoryEffects<[MemRead, MemWrite]>]> {
   let arguments = (ins Hopper_SlotType:$slot);
@@ -142,6 +189,58 @@ def TmaLoadOp : Hopper_Op<"tma_load", [MemoryEffects<[MemRead, MemWrite]>]> {
     `:` type($source) `,` type($slot)
   }];
   let hasVerifier = 1;
+}
+
+def TmaStoreOp : Hopper_Op<"tma_store", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Consumer: stores a tile by TMA, through a slot";
+  let description = [{
+    Each warpgroup writes its 64 rows of `tile` to the slot's rows of the same
+    numbers and has them copied to memory. What the slot held is lost; products
+    of this warpgroup that read it must be complete. The slot may be given back
+    right away. Elements beyond the memref's sizes are dropped. Alignment is as
+    for `hopper.tma_load`.
+
+    ```mlir
+    hopper.tma_store %o, %slot to %out[%b, %h, %row, %zero]
+      : tensor<128x64xbf16>, !hopper.slot<tensor<128x64xbf16>>, memref<?x4x?x64xbf16>
+    ```
+  }];
+  let arguments = (ins Hopper_Tile2D:$tile, Hopper_SlotType:$slot,
+                       AnyMemRef:$target, Variadic<I32>:$indices);
+  let assemblyFormat = [{
+    $tile `,` $slot `to` $target `[` $indices `]` attr-dict
+    `:` type($tile) `,` type($slot) `,` type($target)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Numbers
+//===----------------------------------------------------------------------===//
+
+def Hopper_NumberSlot : Type<
+    CPred<"::llvm::isa<SlotType>($_self) && "
+          "::llvm::cast<SlotType>($_self).isNumber()">,
+    "slot for a number", "::mlir::hopper::SlotType">;
+
+def PutOp : Hopper_Op<"put", [MemoryEffects<[MemWrite]>]> {
+  let summary = "Producer: puts a number into a slot";
+  let description = [{
+    ```mlir
+    %slot = hopper.acquire %ring[%n] : !hopper.ring<2 x tensor<1xi32>>
+    hopper.put %tile, %slot : !hopper.slot<tensor<1xi32>>
+    hopper.commit %slot : !hopper.slot<tensor<1xi32>>
+    ```
+  }];
+  let arguments = (ins I32:$value, Hopper_NumberSlot:$slot);
+  let assemblyFormat = "$value `,` $slot attr-dict `:` type($slot)";
+}
+
+def GetOp : Hopper_Op<"get", [MemoryEffects<[MemRead]>]> {
+  let summary = "Consumer: the number in a slot";
+  let arguments = (ins Hopper_NumberSlot:$slot);
+  let results = (outs I32:$value);
+  let assemblyFormat = "$slot attr-dict `:` type($slot)";
 }
 
 //===----------------------------------------------------------------------===//

@@ -14,9 +14,10 @@ class Hopper_Type<string name, string typeMnemonic>
 def Hopper_RingType : Hopper_Type<"Ring", "ring"> {
   let summary = "Slots for tiles in shared memory, handed from role to role";
   let description = [{
-    `stages` slots, each for one 16-bit tile, with two mbarriers a slot: *full*
-    (the producer to the consumers) and *empty* (back). The n-th tile that
-    passes through the ring uses slot `n mod stages`.
+    `stages` slots, each for one 16-bit tile or one number (`tensor<1xi32>`),
+    with two mbarriers a slot: *full* (the producer to the consumers) and
+    *empty* (back). The n-th tile that passes through the ring uses slot `n mod
+    stages`.
 
     A tile is stored as blocks of 64 columns, one after the other; a block's
     rows are 128 bytes, its 16-byte chunks XOR-swizzled by `row mod 8`: what
@@ -28,11 +29,14 @@ def Hopper_RingType : Hopper_Type<"Ring", "ring"> {
   let extraClassDeclaration = [{
     /// Columns of one block of the 128-byte swizzle mode.
     static constexpr int64_t kBlockColumns = 64;
+    bool isNumber() { return getTile().getElementType().isInteger(); }
     int64_t getNumBlocks() {
       return (getTile().getDimSize(1) + kBlockColumns - 1) / kBlockColumns;
     }
     int64_t getBlockBytes() { return getTile().getDimSize(0) * 128; }
-    int64_t getSlotBytes() { return getNumBlocks() * getBlockBytes(); }
+    int64_t getSlotBytes() {
+      return isNumber() ? 4 : getNumBlocks() * getBlockBytes();
+    }
     int64_t getBytes() { return getStages() * getSlotBytes(); }
   }];
 }
@@ -41,13 +45,17 @@ def Hopper_SlotType : Hopper_Type<"Slot", "slot"> {
   let summary = "A slot of a ring that this role may use now";
   let parameters = (ins "::mlir::RankedTensorType":$tile);
   let assemblyFormat = "`<` $tile `>`";
+  let extraClassDeclaration = [{
+    bool isNumber() { return getTile().getElementType().isInteger(); }
+  }];
 }
 
 def Hopper_PendingType : Hopper_Type<"Pending", "pending"> {
   let summary = "A tile that matrix products are still writing";
   let description = [{
     Its registers must not be read or written before `hopper.wgmma_wait`; only
-    another product may take it, as its accumulator.
+    another product may take it, as its accumulator. Loops and branches may hand
+    it on.
   }];
   let parameters = (ins "::mlir::RankedTensorType":$tile);
   let assemblyFormat = "`<` $tile `>`";

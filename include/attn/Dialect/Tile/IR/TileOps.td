@@ -359,6 +359,8 @@ def MaskOp : Tile_ScoreRegionOp<"mask"> {
     Element (i, j) stays where `body(q_start + i, kv_start + j)` is true and
     becomes -inf elsewhere. `tile-split-kv-ranges` reads the body to find which
     KV tiles need it; `tile-rewrite-masks` turns it into a select in place.
+    `skippable` says that a step of the loop around it changes nothing for rows
+    that see none of its keys; `tile-split-kv-ranges` proves it.
 
     ```mlir
     %t = tile.mask %s at (%q0, %kv) (%qi: i32, %ki: i32) {
@@ -367,6 +369,17 @@ def MaskOp : Tile_ScoreRegionOp<"mask"> {
     } : tensor<128x64xf32>
     ```
   }];
+  let arguments = (ins Tile_Tile2D:$source, I32:$q_start, I32:$kv_start,
+                       UnitAttr:$skippable);
+  let skipDefaultBuilders = 1;
+  let builders = [
+    OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$source,
+                   "::mlir::Value":$qStart, "::mlir::Value":$kvStart), [{
+      $_state.addTypes(type);
+      $_state.addOperands({source, qStart, kvStart});
+      $_state.addRegion();
+    }]>
+  ];
 }
 
 def OnlineSoftmaxOp : Tile_Op<"online_softmax", [Pure,
