@@ -1,5 +1,6 @@
 # -*- Python -*-
 import os
+import shutil
 
 import lit.formats
 from lit.llvm import llvm_config
@@ -12,8 +13,14 @@ config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.attnc_obj_root, "test")
 config.substitutions.append(("%attnc_src_root", config.attnc_src_root))
 
-llvm_config.with_system_environment(["HOME", "TMP", "TEMP", "CUDA_HOME", "CUDA_PATH"])
+llvm_config.with_system_environment(["HOME", "TMP", "TEMP", "CUDA_HOME", "CUDA_PATH", "ATTNC_PTXAS"])
 llvm_config.use_default_substitutions()
 tool_dirs = [os.path.join(config.attnc_obj_root, "bin"), config.llvm_tools_dir]
 llvm_config.with_environment("PATH", tool_dirs, append_path=True)
 llvm_config.add_tool_substitutions(["attn-compile", "attn-fuzz", "attn-opt", "attn-run"], tool_dirs)
+
+# Where the compiler looks for it (findPtxas).
+cuda_folders = [os.environ[name] + "/bin" for name in ("CUDA_HOME", "CUDA_PATH") if name in os.environ]
+ptxas_path = os.pathsep.join(cuda_folders + [os.environ["PATH"], "/usr/local/cuda/bin"])
+if "ATTNC_PTXAS" in os.environ or shutil.which("ptxas", path=ptxas_path):
+    config.available_features.add("ptxas")

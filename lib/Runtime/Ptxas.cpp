@@ -60,13 +60,37 @@ static std::optional<int64_t> getQuantity(llvm::StringRef line,
   return value;
 }
 
-std::vector<KernelResources> attn::parsePtxasLog(llvm::StringRef log) {
+/// The message that `line` holds, if it is about a loss of performance. Those
+/// about functions end in "... the function 'f'".
+static std::optional<PtxasMessage> parsePerformanceLoss(llvm::StringRef line) {
+  constexpr llvm::StringLiteral kMarker = "Potential Performance Loss: ";
+  const size_t marker = line.find(kMarker);
+  if (marker == llvm::StringRef::npos)
+    return std::nullopt;
+  const llvm::StringRef text = line.drop_front(marker + kMarker.size()).trim();
+  llvm::StringRef code = line.take_front(marker).rtrim();
+  code = code.drop_front(std::min(code.find('('), code.size()));
+  PtxasMessage message;
+  message.text = (code + (code.empty() ? "" : " ") + text).str();
+  message.kernel = text.split("function '").second.take_until([](char c) {
+    return c == '\'';
+  });
+  return message;
+}
+
+PtxasLog attn::parsePtxasLog(llvm::StringRef log) {
+  // ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async ...
   // ptxas info    : Compiling entry function 'f' for 'sm_80'
   // ptxas info    : Function properties for f
   //     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
   // ptxas info    : Used 40 registers, used 1 barriers, 2048 bytes smem, ...
-  std::vector<KernelResources> kernels;
+  PtxasLog result;
+  std::vector<KernelResources> &kernels = result.kernels;
   for (llvm::StringRef line : llvm::split(log, '\n')) {
+    if (std::optional<PtxasMessage> loss = parsePerformanceLoss(line)) {
+      result.performanceLosses.push_back(std::move(*loss));
+      continue;
+    }
     const auto [before, entry] = line.split("Compiling entry function '");
     if (!entry.empty()) {
       kernels.emplace_back().name =
@@ -86,7 +110,7 @@ std::vector<KernelResources> attn::parsePtxasLog(llvm::StringRef log) {
       kernel.sharedBytes = getQuantity(line, " bytes smem").value_or(0);
     }
   }
-  return kernels;
+  return result;
 }
 
 void attn::completeResources(llvm::MutableArrayRef<KernelResources> resources,
@@ -194,6 +218,6 @@ llvm::Expected<PtxasResult> attn::runPtxas(llvm::StringRef ptx,
   if (!cubin)
     return cubin.takeError();
   result.cubin = std::move(*cubin);
-  result.kernels = parsePtxasLog(result.log);
+  static_cast<PtxasLog &>(result) = parsePtxasLog(result.log);
   return result;
 }

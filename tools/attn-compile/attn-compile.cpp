@@ -1,7 +1,6 @@
 //===- attn-compile.cpp - Attention to kernels, on the command line -------===//
 
-#include "attn/Compiler/Compiler.h"
-#include "attn/Runtime/Ptxas.h"
+#include "attn/Compiler/Assembler.h"
 #include "attn/Target/PTX.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/Parser/Parser.h"
@@ -75,6 +74,12 @@ static cl::opt<std::string>
                cl::desc("Write the IR after every pass into this folder"),
                cl::value_desc("DIR"), cl::cat(category));
 
+static cl::opt<bool>
+    werrorPerf("Werror-perf",
+               cl::desc("Refuse kernels that ptxas spills registers of, or "
+                        "expects to run slowly (GPU targets; needs ptxas)"),
+               cl::cat(category));
+
 static StringRef getExtension(Emit emit) {
   switch (emit) {
   case Emit::MLIR:
@@ -106,8 +111,44 @@ static llvm::Expected<std::string> emitLLVMIR(ModuleOp lowered) {
   return text;
 }
 
-static llvm::Expected<std::string> emit(Emit kind, ModuleOp lowered,
-                                        const ::attn::CompileOptions &options) {
+namespace {
+/// The forms of one lowered module.
+class Emitter {
+public:
+  Emitter(ModuleOp lowered, const ::attn::CompileOptions &options)
+      : lowered(lowered), options(options) {}
+
+  /// Generates code where `kinds` need it, once for all of them.
+  llvm::Error generate(ArrayRef<Emit> kinds);
+
+  llvm::Expected<std::string> emit(Emit kind);
+
+private:
+  ModuleOp lowered;
+  const ::attn::CompileOptions &options;
+  std::string ptx, cubin;
+};
+} // namespace
+
+llvm::Error Emitter::generate(ArrayRef<Emit> kinds) {
+  const bool isAssembled = werrorPerf || llvm::is_contained(kinds, Emit::Cubin);
+  if (!isAssembled && !llvm::is_contained(kinds, Emit::PTX))
+    return llvm::Error::success();
+  auto text =
+      mlir::attn::translateToPTX(::attn::getGPUModule(lowered), options.target);
+  if (!text)
+    return text.takeError();
+  ptx = std::move(*text);
+  if (!isAssembled)
+    return llvm::Error::success();
+  auto assembled = ::attn::assemble(lowered, ptx, options, {werrorPerf});
+  if (!assembled)
+    return assembled.takeError();
+  cubin = std::move(assembled->cubin);
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::string> Emitter::emit(Emit kind) {
   switch (kind) {
   case Emit::MLIR: {
     std::string text;
@@ -118,18 +159,9 @@ static llvm::Expected<std::string> emit(Emit kind, ModuleOp lowered,
   case Emit::LLVMIR:
     return emitLLVMIR(lowered);
   case Emit::PTX:
-    return mlir::attn::translateToPTX(::attn::getGPUModule(lowered),
-                                      options.target);
-  case Emit::Cubin: {
-    auto ptx = mlir::attn::translateToPTX(::attn::getGPUModule(lowered),
-                                          options.target);
-    if (!ptx)
-      return ptx.takeError();
-    auto assembled = ::attn::runPtxas(*ptx, options.target);
-    if (!assembled)
-      return assembled.takeError();
-    return std::move(assembled->cubin);
-  }
+    return ptx;
+  case Emit::Cubin:
+    return cubin;
   case Emit::Manifest: {
     auto text = ::attn::emitManifest(lowered, options);
     if (!text)
@@ -151,9 +183,12 @@ static llvm::Error run(ModuleOp module, ArrayRef<Emit> kinds) {
   auto lowered = ::attn::lower(module, options);
   if (!lowered)
     return lowered.takeError();
+  Emitter emitter(**lowered, options);
+  if (llvm::Error error = emitter.generate(kinds))
+    return error;
   SmallVector<std::pair<std::string, std::string>> files;
   for (Emit kind : kinds) {
-    auto text = emit(kind, **lowered, options);
+    auto text = emitter.emit(kind);
     if (!text)
       return text.takeError();
     std::string path = output;
@@ -184,6 +219,9 @@ static llvm::Error checkArguments(ArrayRef<Emit> kinds) {
       return llvm::createStringError(
           "target %s has no %s; choose a GPU target, e.g. --target=sm_80",
           target.c_str(), kind == Emit::PTX ? "ptx" : "cubin");
+  if (werrorPerf && !info->isGPU)
+    return llvm::createStringError(
+        "-Werror-perf is about GPU targets, e.g. --target=sm_80");
   if (kinds.size() > 1 && output == "-")
     return llvm::createStringError(
         "several emits need -o STEM; each file gets its own extension");

@@ -9,7 +9,7 @@ using namespace attn;
 using namespace attn::test;
 
 TEST(PtxasTest, ReadsTheLog) {
-  auto kernels = parsePtxasLog(
+  const PtxasLog log = parsePtxasLog(
       R"(ptxas info    : 0 bytes gmem
 ptxas info    : Compiling entry function 'fused' for 'sm_80'
 ptxas info    : Function properties for fused
@@ -21,6 +21,7 @@ ptxas info    : Function properties for naive
     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
 ptxas info    : Used 40 registers, 360 bytes cmem[0]
 )");
+  const std::vector<KernelResources> &kernels = log.kernels;
   ASSERT_EQ(kernels.size(), 2u);
   EXPECT_EQ(kernels[0].name, "fused");
   EXPECT_EQ(kernels[0].registers, 255);
@@ -31,11 +32,34 @@ ptxas info    : Used 40 registers, 360 bytes cmem[0]
   EXPECT_EQ(kernels[1].name, "naive");
   EXPECT_EQ(kernels[1].registers, 40);
   EXPECT_EQ(kernels[1].sharedBytes, 0);
+  EXPECT_TRUE(log.performanceLosses.empty());
+}
+
+TEST(PtxasTest, ReadsPerformanceLosses) {
+  const PtxasLog log = parsePtxasLog(
+      R"(ptxas info    : (C7512) Potential Performance Loss: wgmma.mma_async instructions are serialized due to insufficient register resources for the function 'fused'
+ptxas info    : (C7505) Potential Performance Loss: 'setmaxnreg' ignored to maintain minimum register requirements.
+ptxas info    : Compiling entry function 'fused' for 'sm_90a'
+ptxas info    : Used 168 registers
+)");
+  ASSERT_EQ(log.performanceLosses.size(), 2u);
+  EXPECT_EQ(log.performanceLosses[0].kernel, "fused");
+  EXPECT_EQ(log.performanceLosses[0].text,
+            "(C7512) wgmma.mma_async instructions are serialized due to "
+            "insufficient register resources for the function 'fused'");
+  EXPECT_EQ(log.performanceLosses[1].kernel, "");
+  EXPECT_EQ(log.performanceLosses[1].text,
+            "(C7505) 'setmaxnreg' ignored to maintain minimum register "
+            "requirements.");
+  ASSERT_EQ(log.kernels.size(), 1u);
+  EXPECT_EQ(log.kernels[0].registers, 168);
 }
 
 TEST(PtxasTest, IgnoresWhatIsNotALog) {
-  EXPECT_TRUE(parsePtxasLog("").empty());
-  EXPECT_TRUE(parsePtxasLog("Used many registers\nregisters").empty());
+  for (const char *text : {"", "Used many registers\nregisters"}) {
+    EXPECT_TRUE(parsePtxasLog(text).kernels.empty());
+    EXPECT_TRUE(parsePtxasLog(text).performanceLosses.empty());
+  }
 }
 
 TEST(PtxasTest, AddsDynamicSharedMemoryAndOccupancy) {

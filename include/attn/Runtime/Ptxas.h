@@ -17,11 +17,24 @@ struct Kernel;
 /// $PATH, /usr/local/cuda/bin. The error lists where it was looked for.
 llvm::Expected<std::string> findPtxas();
 
-struct PtxasResult {
-  std::string cubin;
+/// A "Potential Performance Loss", as ptxas words it: "(C7510) wgmma.mma_async
+/// instructions are serialized due to ...".
+struct PtxasMessage {
+  /// Empty if ptxas doesn't name it.
+  std::string kernel;
+  std::string text;
+};
+
+/// What `ptxas -v` prints.
+struct PtxasLog {
   /// In the order of the PTX; without dynamic shared memory and occupancy.
   std::vector<KernelResources> kernels;
-  /// What ptxas printed.
+  std::vector<PtxasMessage> performanceLosses;
+};
+
+struct PtxasResult : PtxasLog {
+  std::string cubin;
+  /// As it was printed.
   std::string log;
 };
 
@@ -29,7 +42,7 @@ struct PtxasResult {
 llvm::Expected<PtxasResult> runPtxas(llvm::StringRef ptx, llvm::StringRef arch);
 
 /// Reads the output of `ptxas -v`.
-std::vector<KernelResources> parsePtxasLog(llvm::StringRef log);
+PtxasLog parsePtxasLog(llvm::StringRef log);
 
 /// Adds dynamic shared memory and theoretical occupancy on `arch` to those of
 /// `resources` that are among `kernels`.
