@@ -1,21 +1,20 @@
 // RUN: attn-opt %s --pass-pipeline='builtin.module(tile.kernel(hopper-verify-protocol))' --split-input-file --verify-diagnostics
 
 !mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
 
-tile.kernel @registers(%q: !mem) attributes {num_warps = 12 : i32} {
-  %ring = hopper.create_ring : !hopper.ring<2 x tensor<64x64xbf16>>
+tile.kernel @registers(%m: !mem) attributes {num_warps = 12 : i32} {
+  %ring = hopper.create_ring : !ring
   // expected-error @+1 {{gives its threads 65536 registers, but a launch of 384 threads allocates 64512: setmaxnreg would wait forever}}
-  hopper.warp_specialize(%q, %ring : !mem, !hopper.ring<2 x tensor<64x64xbf16>>)
-    producer registers(32) (%a: !mem, %r: !hopper.ring<2 x tensor<64x64xbf16>>) {
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(32) (%a: !mem, %r: !ring) {
       %c0 = arith.constant 0 : i32
-      %c1 = arith.constant 1 : i32
-      %c2 = arith.constant 2 : i32
-      %s0 = hopper.acquire %r[%c0] : !hopper.ring<2 x tensor<64x64xbf16>>
+      %s0 = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
       hopper.commit %s0 : <tensor<64x64xbf16>>
-    } consumer warpgroups(2) registers(240) (%a: !mem, %r: !hopper.ring<2 x tensor<64x64xbf16>>) {
+    } consumer warpgroups(2) registers(240) (%a: !mem, %r: !ring) {
       %c0 = arith.constant 0 : i32
-      %c1 = arith.constant 1 : i32
-      %t0 = hopper.wait %r[%c0] : !hopper.ring<2 x tensor<64x64xbf16>>
+      %t0 = hopper.wait %r[%c0] : !ring
       hopper.release %t0 : <tensor<64x64xbf16>>
     }
   tile.return
@@ -24,22 +23,21 @@ tile.kernel @registers(%q: !mem) attributes {num_warps = 12 : i32} {
 // -----
 
 !mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
 
-tile.kernel @wrong_role(%q: !mem) attributes {num_warps = 8 : i32} {
-  %ring = hopper.create_ring : !hopper.ring<2 x tensor<64x64xbf16>>
-  hopper.warp_specialize(%q, %ring : !mem, !hopper.ring<2 x tensor<64x64xbf16>>)
-    producer registers(24) (%a: !mem, %r: !hopper.ring<2 x tensor<64x64xbf16>>) {
+tile.kernel @consumer_op(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
       %c0 = arith.constant 0 : i32
-      %c1 = arith.constant 1 : i32
-      %c2 = arith.constant 2 : i32
-      %s0 = hopper.acquire %r[%c0] : !hopper.ring<2 x tensor<64x64xbf16>>
+      %s0 = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
       hopper.commit %s0 : <tensor<64x64xbf16>>
       // expected-error @+1 {{has no place in the producer role}}
-      %t = hopper.wait %r[%c0] : !hopper.ring<2 x tensor<64x64xbf16>>
-    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !hopper.ring<2 x tensor<64x64xbf16>>) {
+      %t = hopper.wait %r[%c0] : !ring
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring) {
       %c0 = arith.constant 0 : i32
-      %c1 = arith.constant 1 : i32
-      %t0 = hopper.wait %r[%c0] : !hopper.ring<2 x tensor<64x64xbf16>>
+      %t0 = hopper.wait %r[%c0] : !ring
       hopper.release %t0 : <tensor<64x64xbf16>>
     }
   tile.return
@@ -48,91 +46,22 @@ tile.kernel @wrong_role(%q: !mem) attributes {num_warps = 8 : i32} {
 // -----
 
 !mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
 
-tile.kernel @no_commit(%q: !mem) attributes {num_warps = 8 : i32} {
-  %ring = hopper.create_ring : !hopper.ring<2 x tensor<64x64xbf16>>
-  hopper.warp_specialize(%q, %ring : !mem, !hopper.ring<2 x tensor<64x64xbf16>>)
-    producer registers(24) (%a: !mem, %r: !hopper.ring<2 x tensor<64x64xbf16>>) {
+tile.kernel @producer_op(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
       %c0 = arith.constant 0 : i32
-      %c1 = arith.constant 1 : i32
-      %c2 = arith.constant 2 : i32
-      // expected-error @+1 {{takes a slot that hopper.commit doesn't give back in the same block}}
-      %s0 = hopper.acquire %r[%c0] : !hopper.ring<2 x tensor<64x64xbf16>>
-    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !hopper.ring<2 x tensor<64x64xbf16>>) {
-      %c0 = arith.constant 0 : i32
-      %c1 = arith.constant 1 : i32
-      %t0 = hopper.wait %r[%c0] : !hopper.ring<2 x tensor<64x64xbf16>>
-      hopper.release %t0 : <tensor<64x64xbf16>>
-    }
-  tile.return
-}
-
-// -----
-
-!mem = memref<?x64xbf16, strided<[?, 1]>>
-
-tile.kernel @no_release(%q: !mem) attributes {num_warps = 8 : i32} {
-  %ring = hopper.create_ring : !hopper.ring<2 x tensor<64x64xbf16>>
-  hopper.warp_specialize(%q, %ring : !mem, !hopper.ring<2 x tensor<64x64xbf16>>)
-    producer registers(24) (%a: !mem, %r: !hopper.ring<2 x tensor<64x64xbf16>>) {
-      %c0 = arith.constant 0 : i32
-      %c1 = arith.constant 1 : i32
-      %c2 = arith.constant 2 : i32
-      %s0 = hopper.acquire %r[%c0] : !hopper.ring<2 x tensor<64x64xbf16>>
-      hopper.commit %s0 : <tensor<64x64xbf16>>
-    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !hopper.ring<2 x tensor<64x64xbf16>>) {
-      %c0 = arith.constant 0 : i32
-      %c1 = arith.constant 1 : i32
-      // expected-error @+1 {{takes a slot that hopper.release doesn't give back in the same block}}
-      %t0 = hopper.wait %r[%c0] : !hopper.ring<2 x tensor<64x64xbf16>>
-    }
-  tile.return
-}
-
-// -----
-
-!mem = memref<?x64xbf16, strided<[?, 1]>>
-
-tile.kernel @twice(%q: !mem) attributes {num_warps = 8 : i32} {
-  %ring = hopper.create_ring : !hopper.ring<2 x tensor<64x64xbf16>>
-  hopper.warp_specialize(%q, %ring : !mem, !hopper.ring<2 x tensor<64x64xbf16>>)
-    producer registers(24) (%a: !mem, %r: !hopper.ring<2 x tensor<64x64xbf16>>) {
-      %c0 = arith.constant 0 : i32
-      %c1 = arith.constant 1 : i32
-      %c2 = arith.constant 2 : i32
-      %s0 = hopper.acquire %r[%c0] : !hopper.ring<2 x tensor<64x64xbf16>>
-      hopper.commit %s0 : <tensor<64x64xbf16>>
-    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !hopper.ring<2 x tensor<64x64xbf16>>) {
-      %c0 = arith.constant 0 : i32
-      %c1 = arith.constant 1 : i32
-      %t0 = hopper.wait %r[%c0] : !hopper.ring<2 x tensor<64x64xbf16>>
-      // expected-error @+1 {{gives a slot back for the second time}}
-      hopper.release %t0 : <tensor<64x64xbf16>>
-      hopper.release %t0 : <tensor<64x64xbf16>>
-    }
-  tile.return
-}
-
-// -----
-
-!mem = memref<?x64xbf16, strided<[?, 1]>>
-
-tile.kernel @use_after_commit(%q: !mem) attributes {num_warps = 8 : i32} {
-  %ring = hopper.create_ring : !hopper.ring<2 x tensor<64x64xbf16>>
-  hopper.warp_specialize(%q, %ring : !mem, !hopper.ring<2 x tensor<64x64xbf16>>)
-    producer registers(24) (%a: !mem, %r: !hopper.ring<2 x tensor<64x64xbf16>>) {
-      %c0 = arith.constant 0 : i32
-      %c1 = arith.constant 1 : i32
-      %c2 = arith.constant 2 : i32
-      %s0 = hopper.acquire %r[%c0] : !hopper.ring<2 x tensor<64x64xbf16>>
-      hopper.commit %s0 : <tensor<64x64xbf16>>
-      // expected-error @+1 {{uses a slot that has been given back}}
+      %s0 = hopper.acquire %r[%c0] : !ring
       hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
-    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !hopper.ring<2 x tensor<64x64xbf16>>) {
+      hopper.commit %s0 : <tensor<64x64xbf16>>
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring) {
       %c0 = arith.constant 0 : i32
-      %c1 = arith.constant 1 : i32
-      %t0 = hopper.wait %r[%c0] : !hopper.ring<2 x tensor<64x64xbf16>>
+      %t0 = hopper.wait %r[%c0] : !ring
       hopper.release %t0 : <tensor<64x64xbf16>>
+      // expected-error @+1 {{has no place in the consumer role}}
+      %t = hopper.next_tile : i32
     }
   tile.return
 }
@@ -141,22 +70,233 @@ tile.kernel @use_after_commit(%q: !mem) attributes {num_warps = 8 : i32} {
 
 !mem = memref<?x64xbf16, strided<[?, 1]>>
 
-tile.kernel @still_read(%q: !mem) attributes {num_warps = 8 : i32} {
-  %ring = hopper.create_ring : !hopper.ring<2 x tensor<64x64xbf16>>
-  hopper.warp_specialize(%q, %ring : !mem, !hopper.ring<2 x tensor<64x64xbf16>>)
-    producer registers(24) (%a: !mem, %r: !hopper.ring<2 x tensor<64x64xbf16>>) {
+tile.kernel @twice_split(%m: !mem) attributes {num_warps = 8 : i32} {
+  hopper.warp_specialize(%m : !mem)
+    producer registers(24) (%a: !mem) {
+    } consumer warpgroups(1) registers(240) (%a: !mem) {
+    }
+  // expected-error @+1 {{is not the first of its kernel}}
+  hopper.warp_specialize(%m : !mem)
+    producer registers(24) (%a: !mem) {
+    } consumer warpgroups(1) registers(240) (%a: !mem) {
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xbf16, strided<[?, 1]>>
+
+tile.kernel @conditional(%m: !mem) attributes {num_warps = 8 : i32} {
+  %true = arith.constant true
+  scf.if %true {
+    // expected-error @+1 {{must stand in the body of its kernel, not in control flow}}
+    hopper.warp_specialize(%m : !mem)
+      producer registers(24) (%a: !mem) {
+      } consumer warpgroups(1) registers(240) (%a: !mem) {
+      }
+  }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
+
+tile.kernel @foreign_op(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
       %c0 = arith.constant 0 : i32
-      %c1 = arith.constant 1 : i32
-      %c2 = arith.constant 2 : i32
-      %s0 = hopper.acquire %r[%c0] : !hopper.ring<2 x tensor<64x64xbf16>>
+      %s0 = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
       hopper.commit %s0 : <tensor<64x64xbf16>>
-    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !hopper.ring<2 x tensor<64x64xbf16>>) {
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring) {
       %c0 = arith.constant 0 : i32
+      %t0 = hopper.wait %r[%c0] : !ring
+      // expected-error @+1 {{takes a slot or a pending product, which only operations of the hopper dialect and scf may take}}
+      %x = builtin.unrealized_conversion_cast %t0 : !hopper.slot<tensor<64x64xbf16>> to i32
+      hopper.release %t0 : <tensor<64x64xbf16>>
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
+
+tile.kernel @no_commit(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      // expected-error @+1 {{takes tile 0 of ring 1, which this role never gives back, in program 0}}
+      %s0 = hopper.acquire %r[%c0] : !ring
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %t0 = hopper.wait %r[%c0] : !ring
+      hopper.release %t0 : <tensor<64x64xbf16>>
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
+
+tile.kernel @no_release(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
+      hopper.commit %s0 : <tensor<64x64xbf16>>
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      // expected-error @+1 {{takes tile 0 of ring 1, which this role never gives back}}
+      %t0 = hopper.wait %r[%c0] : !ring
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
+
+tile.kernel @released_twice(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
+      hopper.commit %s0 : <tensor<64x64xbf16>>
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %t0 = hopper.wait %r[%c0] : !ring
+      hopper.release %t0 : <tensor<64x64xbf16>>
+      // expected-error @+1 {{uses the slot of tile 0 of ring 1 after it has been given back}}
+      hopper.release %t0 : <tensor<64x64xbf16>>
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
+
+tile.kernel @use_after_commit(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
+      hopper.commit %s0 : <tensor<64x64xbf16>>
+      // expected-error @+1 {{uses the slot of tile 0 of ring 1 after it has been given back}}
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %t0 = hopper.wait %r[%c0] : !ring
+      hopper.release %t0 : <tensor<64x64xbf16>>
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
+
+tile.kernel @not_taken(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
+      hopper.commit %s0 : <tensor<64x64xbf16>>
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %t0 = hopper.wait %r[%c0] : !ring
       %c1 = arith.constant 1 : i32
-      %t0 = hopper.wait %r[%c0] : !hopper.ring<2 x tensor<64x64xbf16>>
-      // expected-note @+1 {{the product}}
+      // expected-error @+1 {{uses the slot of tile 1 of ring 1, which this role has not taken}}
+      %t1 = hopper.slot %r[%c1] : !ring
+      hopper.release %t0 : <tensor<64x64xbf16>>
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
+
+tile.kernel @not_loaded(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %r[%c0] : !ring
+      // expected-error @+1 {{hands over tile 0 of ring 1 with nothing in it}}
+      hopper.commit %s0 : <tensor<64x64xbf16>>
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %t0 = hopper.wait %r[%c0] : !ring
+      hopper.release %t0 : <tensor<64x64xbf16>>
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
+
+tile.kernel @out_of_turn(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
+      hopper.commit %s0 : <tensor<64x64xbf16>>
+      %c2 = arith.constant 2 : i32
+      // expected-error @+1 {{handles tile 2 of ring 1 where tile 1 is next}}
+      %s2 = hopper.acquire %r[%c2] : !ring
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %t0 = hopper.wait %r[%c0] : !ring
+      hopper.release %t0 : <tensor<64x64xbf16>>
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
+
+tile.kernel @still_read(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
+      hopper.commit %s0 : <tensor<64x64xbf16>>
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %t0 = hopper.wait %r[%c0] : !ring
+      // expected-note @+1 {{the product; wait for it before}}
       %s = hopper.wgmma %t0, %t0 : !hopper.slot<tensor<64x64xbf16>>, <tensor<64x64xbf16>> -> <tensor<64x64xf32>>
-      // expected-error @+1 {{gives a slot back while a product may read it}}
+      // expected-error @+1 {{gives a slot back while a product may read it, in program 0}}
       hopper.release %t0 : <tensor<64x64xbf16>>
       %x = hopper.wgmma_wait 0, %s : <tensor<64x64xf32>> -> tensor<64x64xf32>
     }
@@ -166,20 +306,62 @@ tile.kernel @still_read(%q: !mem) attributes {num_warps = 8 : i32} {
 // -----
 
 !mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
 
-tile.kernel @in_flight(%q: !mem) attributes {num_warps = 8 : i32} {
-  %ring = hopper.create_ring : !hopper.ring<2 x tensor<64x64xbf16>>
-  hopper.warp_specialize(%q, %ring : !mem, !hopper.ring<2 x tensor<64x64xbf16>>)
-    producer registers(24) (%a: !mem, %r: !hopper.ring<2 x tensor<64x64xbf16>>) {
+// Slots and products that go from step to step.
+tile.kernel @still_read_in_loop(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
       %c0 = arith.constant 0 : i32
       %c1 = arith.constant 1 : i32
+      %c3 = arith.constant 3 : i32
+      scf.for %i = %c0 to %c3 step %c1 : i32 {
+        %s = hopper.acquire %r[%i] : !ring
+        hopper.tma_load %a[%c0, %c0] to %s : !mem, <tensor<64x64xbf16>>
+        hopper.commit %s : <tensor<64x64xbf16>>
+      }
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %c1 = arith.constant 1 : i32
+      %c3 = arith.constant 3 : i32
+      %t0 = hopper.wait %r[%c0] : !ring
+      %first = hopper.wgmma %t0, %t0 : !hopper.slot<tensor<64x64xbf16>>, <tensor<64x64xbf16>> -> <tensor<64x64xf32>>
+      %last = scf.for %i = %c1 to %c3 step %c1 iter_args(%pending = %first) -> (!hopper.pending<tensor<64x64xf32>>) : i32 {
+        %t = hopper.wait %r[%i] : !ring
+        // expected-note @+1 {{the product; wait for it before}}
+        %next = hopper.wgmma %t, %t : !hopper.slot<tensor<64x64xbf16>>, <tensor<64x64xbf16>> -> <tensor<64x64xf32>>
+        %x = hopper.wgmma_wait 1, %pending : <tensor<64x64xf32>> -> tensor<64x64xf32>
+        %previous = arith.subi %i, %c1 : i32
+        %old = hopper.slot %r[%previous] : !ring
+        hopper.release %old : <tensor<64x64xbf16>>
+        scf.yield %next : !hopper.pending<tensor<64x64xf32>>
+      }
       %c2 = arith.constant 2 : i32
-      %s0 = hopper.acquire %r[%c0] : !hopper.ring<2 x tensor<64x64xbf16>>
-      hopper.commit %s0 : <tensor<64x64xbf16>>
-    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !hopper.ring<2 x tensor<64x64xbf16>>) {
+      %t2 = hopper.slot %r[%c2] : !ring
+      // expected-error @+1 {{gives a slot back while a product may read it}}
+      hopper.release %t2 : <tensor<64x64xbf16>>
+      %x = hopper.wgmma_wait 0, %last : <tensor<64x64xf32>> -> tensor<64x64xf32>
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
+
+tile.kernel @in_flight(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
       %c0 = arith.constant 0 : i32
-      %c1 = arith.constant 1 : i32
-      %t0 = hopper.wait %r[%c0] : !hopper.ring<2 x tensor<64x64xbf16>>
+      %s0 = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
+      hopper.commit %s0 : <tensor<64x64xbf16>>
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %t0 = hopper.wait %r[%c0] : !ring
       // expected-note @+1 {{only 0 start after it}}
       %s = hopper.wgmma %t0, %t0 : !hopper.slot<tensor<64x64xbf16>>, <tensor<64x64xbf16>> -> <tensor<64x64xf32>>
       // expected-error @+1 {{leaves 1 products in flight, and its operand is one of them}}
@@ -192,21 +374,20 @@ tile.kernel @in_flight(%q: !mem) attributes {num_warps = 8 : i32} {
 // -----
 
 !mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
 
-tile.kernel @never_waited(%q: !mem) attributes {num_warps = 8 : i32} {
-  %ring = hopper.create_ring : !hopper.ring<2 x tensor<64x64xbf16>>
-  hopper.warp_specialize(%q, %ring : !mem, !hopper.ring<2 x tensor<64x64xbf16>>)
-    producer registers(24) (%a: !mem, %r: !hopper.ring<2 x tensor<64x64xbf16>>) {
+tile.kernel @unused(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
       %c0 = arith.constant 0 : i32
-      %c1 = arith.constant 1 : i32
-      %c2 = arith.constant 2 : i32
-      %s0 = hopper.acquire %r[%c0] : !hopper.ring<2 x tensor<64x64xbf16>>
+      %s0 = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
       hopper.commit %s0 : <tensor<64x64xbf16>>
-    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !hopper.ring<2 x tensor<64x64xbf16>>) {
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring) {
       %c0 = arith.constant 0 : i32
-      %c1 = arith.constant 1 : i32
-      %t0 = hopper.wait %r[%c0] : !hopper.ring<2 x tensor<64x64xbf16>>
-      // expected-error @+1 {{must be waited for, or accumulated to, exactly once}}
+      %t0 = hopper.wait %r[%c0] : !ring
+      // expected-error @+1 {{must be waited for, or accumulated to}}
       %s = hopper.wgmma %t0, %t0 : !hopper.slot<tensor<64x64xbf16>>, <tensor<64x64xbf16>> -> <tensor<64x64xf32>>
       hopper.release %t0 : <tensor<64x64xbf16>>
     }
@@ -216,23 +397,27 @@ tile.kernel @never_waited(%q: !mem) attributes {num_warps = 8 : i32} {
 // -----
 
 !mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
 
-tile.kernel @left_over(%q: !mem) attributes {num_warps = 8 : i32} {
-  %ring = hopper.create_ring : !hopper.ring<2 x tensor<64x64xbf16>>
-  hopper.warp_specialize(%q, %ring : !mem, !hopper.ring<2 x tensor<64x64xbf16>>)
-    producer registers(24) (%a: !mem, %r: !hopper.ring<2 x tensor<64x64xbf16>>) {
+tile.kernel @escapes(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
       %c0 = arith.constant 0 : i32
-      %c1 = arith.constant 1 : i32
-      %c2 = arith.constant 2 : i32
-      %s0 = hopper.acquire %r[%c0] : !hopper.ring<2 x tensor<64x64xbf16>>
+      %s0 = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
       hopper.commit %s0 : <tensor<64x64xbf16>>
-      // expected-error @+1 {{fills 2 tiles of ring 1, but the consumers take 1, in program 0}}
-      %s1 = hopper.acquire %r[%c1] : !hopper.ring<2 x tensor<64x64xbf16>>
-      hopper.commit %s1 : <tensor<64x64xbf16>>
-    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !hopper.ring<2 x tensor<64x64xbf16>>) {
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring) {
       %c0 = arith.constant 0 : i32
-      %c1 = arith.constant 1 : i32
-      %t0 = hopper.wait %r[%c0] : !hopper.ring<2 x tensor<64x64xbf16>>
+      %t0 = hopper.wait %r[%c0] : !ring
+      %false = arith.constant false
+      // expected-error @+1 {{is never waited for or accumulated to, in program 0}}
+      %s = hopper.wgmma %t0, %t0 : !hopper.slot<tensor<64x64xbf16>>, <tensor<64x64xbf16>> -> <tensor<64x64xf32>>
+      %p = hopper.wgmma %t0, %t0 : !hopper.slot<tensor<64x64xbf16>>, <tensor<64x64xbf16>> -> <tensor<64x64xf32>>
+      scf.if %false {
+        %y = hopper.wgmma_wait 0, %s : <tensor<64x64xf32>> -> tensor<64x64xf32>
+      }
+      %x = hopper.wgmma_wait 0, %p : <tensor<64x64xf32>> -> tensor<64x64xf32>
       hopper.release %t0 : <tensor<64x64xbf16>>
     }
   tile.return
@@ -241,23 +426,207 @@ tile.kernel @left_over(%q: !mem) attributes {num_warps = 8 : i32} {
 // -----
 
 !mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
 
-tile.kernel @never_filled(%q: !mem) attributes {num_warps = 8 : i32} {
-  %ring = hopper.create_ring : !hopper.ring<2 x tensor<64x64xbf16>>
-  hopper.warp_specialize(%q, %ring : !mem, !hopper.ring<2 x tensor<64x64xbf16>>)
-    producer registers(24) (%a: !mem, %r: !hopper.ring<2 x tensor<64x64xbf16>>) {
+tile.kernel @waited_twice(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
       %c0 = arith.constant 0 : i32
-      %c1 = arith.constant 1 : i32
-      %c2 = arith.constant 2 : i32
-      %s0 = hopper.acquire %r[%c0] : !hopper.ring<2 x tensor<64x64xbf16>>
+      %s0 = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
       hopper.commit %s0 : <tensor<64x64xbf16>>
-    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !hopper.ring<2 x tensor<64x64xbf16>>) {
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring) {
       %c0 = arith.constant 0 : i32
-      %c1 = arith.constant 1 : i32
-      %t0 = hopper.wait %r[%c0] : !hopper.ring<2 x tensor<64x64xbf16>>
+      %t0 = hopper.wait %r[%c0] : !ring
+      %s = hopper.wgmma %t0, %t0 : !hopper.slot<tensor<64x64xbf16>>, <tensor<64x64xbf16>> -> <tensor<64x64xf32>>
+      // expected-note @+1 {{here}}
+      %x = hopper.wgmma_wait 0, %s : <tensor<64x64xf32>> -> tensor<64x64xf32>
+      // expected-error @+1 {{takes a product that has been waited for, or accumulated to, before}}
+      %y = hopper.wgmma_wait 0, %s : <tensor<64x64xf32>> -> tensor<64x64xf32>
       hopper.release %t0 : <tensor<64x64xbf16>>
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
+
+tile.kernel @accumulated_then_waited(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
+      hopper.commit %s0 : <tensor<64x64xbf16>>
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %t0 = hopper.wait %r[%c0] : !ring
+      %s = hopper.wgmma %t0, %t0 : !hopper.slot<tensor<64x64xbf16>>, <tensor<64x64xbf16>> -> <tensor<64x64xf32>>
+      // expected-note @+1 {{here}}
+      %p = hopper.wgmma %t0, %t0 acc %s : !hopper.pending<tensor<64x64xf32>> : !hopper.slot<tensor<64x64xbf16>>, <tensor<64x64xbf16>> -> <tensor<64x64xf32>>
+      // expected-error @+1 {{takes a product that has been waited for, or accumulated to, before}}
+      %x = hopper.wgmma_wait 0, %s : <tensor<64x64xf32>> -> tensor<64x64xf32>
+      %y = hopper.wgmma_wait 0, %p : <tensor<64x64xf32>> -> tensor<64x64xf32>
+      hopper.release %t0 : <tensor<64x64xbf16>>
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
+
+tile.kernel @store_while_read(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
+      hopper.commit %s0 : <tensor<64x64xbf16>>
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %t0 = hopper.wait %r[%c0] : !ring
+      %tile = arith.constant dense<1.0> : tensor<64x64xbf16>
+      // expected-note @+1 {{the product; wait for it before}}
+      %s = hopper.wgmma %t0, %t0 : !hopper.slot<tensor<64x64xbf16>>, <tensor<64x64xbf16>> -> <tensor<64x64xf32>>
+      // expected-error @+1 {{overwrites a slot while a product may read it}}
+      hopper.tma_store %tile, %t0 to %a[%c0, %c0] : tensor<64x64xbf16>, <tensor<64x64xbf16>>, !mem
+      %x = hopper.wgmma_wait 0, %s : <tensor<64x64xf32>> -> tensor<64x64xf32>
+      hopper.release %t0 : <tensor<64x64xbf16>>
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
+
+tile.kernel @store_to_shared(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
+      hopper.commit %s0 : <tensor<64x64xbf16>>
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %t0 = hopper.wait %r[%c0] : !ring
+      %tile = arith.constant dense<1.0> : tensor<64x64xbf16>
+      %s = hopper.wgmma %t0, %t0 : !hopper.slot<tensor<64x64xbf16>>, <tensor<64x64xbf16>> -> <tensor<64x64xf32>>
+      %x = hopper.wgmma_wait 0, %s : <tensor<64x64xf32>> -> tensor<64x64xf32>
+      // expected-error @+1 {{overwrites a slot that was a right operand, which all warpgroups read}}
+      hopper.tma_store %tile, %t0 to %a[%c0, %c0] : tensor<64x64xbf16>, <tensor<64x64xbf16>>, !mem
+      hopper.release %t0 : <tensor<64x64xbf16>>
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
+
+tile.kernel @read_after_store(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
+      hopper.commit %s0 : <tensor<64x64xbf16>>
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %t0 = hopper.wait %r[%c0] : !ring
+      %tile = arith.constant dense<1.0> : tensor<64x64xbf16>
+      // expected-note @+1 {{the store through it}}
+      hopper.tma_store %tile, %t0 to %a[%c0, %c0] : tensor<64x64xbf16>, <tensor<64x64xbf16>>, !mem
+      // expected-error @+1 {{reads a slot that has been overwritten}}
+      %s = hopper.wgmma %t0, %t0 : !hopper.slot<tensor<64x64xbf16>>, <tensor<64x64xbf16>> -> <tensor<64x64xf32>>
+      %x = hopper.wgmma_wait 0, %s : <tensor<64x64xf32>> -> tensor<64x64xf32>
+      hopper.release %t0 : <tensor<64x64xbf16>>
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
+
+tile.kernel @store_after_release(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
+      hopper.commit %s0 : <tensor<64x64xbf16>>
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %t0 = hopper.wait %r[%c0] : !ring
+      %tile = arith.constant dense<1.0> : tensor<64x64xbf16>
+      hopper.release %t0 : <tensor<64x64xbf16>>
+      // expected-error @+1 {{uses the slot of tile 0 of ring 1 after it has been given back}}
+      hopper.tma_store %tile, %t0 to %a[%c0, %c0] : tensor<64x64xbf16>, <tensor<64x64xbf16>>, !mem
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
+
+tile.kernel @left_over(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
+      hopper.commit %s0 : <tensor<64x64xbf16>>
+      %c1 = arith.constant 1 : i32
+      // expected-error @+1 {{fills 2 tiles of ring 1, but warpgroup 0 takes 1, in program 0}}
+      %s1 = hopper.acquire %r[%c1] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s1 : !mem, <tensor<64x64xbf16>>
+      hopper.commit %s1 : <tensor<64x64xbf16>>
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %t0 = hopper.wait %r[%c0] : !ring
+      hopper.release %t0 : <tensor<64x64xbf16>>
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
+
+tile.kernel @never_filled(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  // expected-note @+1 {{the producer ends after 1 tiles of this ring}}
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
+      hopper.commit %s0 : <tensor<64x64xbf16>>
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %t0 = hopper.wait %r[%c0] : !ring
+      hopper.release %t0 : <tensor<64x64xbf16>>
+      %c1 = arith.constant 1 : i32
       // expected-error @+1 {{waits forever for tile 1 of ring 1}}
-      %t1 = hopper.wait %r[%c1] : !hopper.ring<2 x tensor<64x64xbf16>>
+      %t1 = hopper.wait %r[%c1] : !ring
       hopper.release %t1 : <tensor<64x64xbf16>>
     }
   tile.return
@@ -266,53 +635,28 @@ tile.kernel @never_filled(%q: !mem) attributes {num_warps = 8 : i32} {
 // -----
 
 !mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<1 x tensor<64x64xbf16>>
 
-tile.kernel @out_of_turn(%q: !mem) attributes {num_warps = 8 : i32} {
-  %ring = hopper.create_ring : !hopper.ring<2 x tensor<64x64xbf16>>
-  hopper.warp_specialize(%q, %ring : !mem, !hopper.ring<2 x tensor<64x64xbf16>>)
-    producer registers(24) (%a: !mem, %r: !hopper.ring<2 x tensor<64x64xbf16>>) {
+tile.kernel @deadlock(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
       %c0 = arith.constant 0 : i32
       %c1 = arith.constant 1 : i32
-      %c2 = arith.constant 2 : i32
-      %s0 = hopper.acquire %r[%c0] : !hopper.ring<2 x tensor<64x64xbf16>>
-      hopper.commit %s0 : <tensor<64x64xbf16>>
-      // expected-error @+1 {{handles tile 2 of ring 1 where tile 1 is next}}
-      %s2 = hopper.acquire %r[%c2] : !hopper.ring<2 x tensor<64x64xbf16>>
-      hopper.commit %s2 : <tensor<64x64xbf16>>
-    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !hopper.ring<2 x tensor<64x64xbf16>>) {
-      %c0 = arith.constant 0 : i32
-      %c1 = arith.constant 1 : i32
-      %t0 = hopper.wait %r[%c0] : !hopper.ring<2 x tensor<64x64xbf16>>
-      hopper.release %t0 : <tensor<64x64xbf16>>
-      %t1 = hopper.wait %r[%c1] : !hopper.ring<2 x tensor<64x64xbf16>>
-      hopper.release %t1 : <tensor<64x64xbf16>>
-    }
-  tile.return
-}
-
-// -----
-
-!mem = memref<?x64xbf16, strided<[?, 1]>>
-
-tile.kernel @deadlock(%q: !mem) attributes {num_warps = 8 : i32} {
-  %ring = hopper.create_ring : !hopper.ring<1 x tensor<64x64xbf16>>
-  hopper.warp_specialize(%q, %ring : !mem, !hopper.ring<1 x tensor<64x64xbf16>>)
-    producer registers(24) (%a: !mem, %r: !hopper.ring<1 x tensor<64x64xbf16>>) {
-      %c0 = arith.constant 0 : i32
-      %c1 = arith.constant 1 : i32
-      %c2 = arith.constant 2 : i32
-      %s0 = hopper.acquire %r[%c0] : !hopper.ring<1 x tensor<64x64xbf16>>
-      // expected-note @+1 {{the producer waits here for an empty slot for tile 1 of ring 1}}
-      %s1 = hopper.acquire %r[%c1] : !hopper.ring<1 x tensor<64x64xbf16>>
+      %s0 = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
+      // expected-note @+1 {{the producer waits here for an empty slot for tile 1 of ring 1, which warpgroup 0 hasn't released}}
+      %s1 = hopper.acquire %r[%c1] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s1 : !mem, <tensor<64x64xbf16>>
       hopper.commit %s0 : <tensor<64x64xbf16>>
       hopper.commit %s1 : <tensor<64x64xbf16>>
-    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !hopper.ring<1 x tensor<64x64xbf16>>) {
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring) {
       %c0 = arith.constant 0 : i32
-      %c1 = arith.constant 1 : i32
       // expected-error @+1 {{waits forever for tile 0 of ring 1}}
-      %t0 = hopper.wait %r[%c0] : !hopper.ring<1 x tensor<64x64xbf16>>
+      %t0 = hopper.wait %r[%c0] : !ring
       hopper.release %t0 : <tensor<64x64xbf16>>
-      %t1 = hopper.wait %r[%c1] : !hopper.ring<1 x tensor<64x64xbf16>>
+      %c1 = arith.constant 1 : i32
+      %t1 = hopper.wait %r[%c1] : !ring
       hopper.release %t1 : <tensor<64x64xbf16>>
     }
   tile.return
@@ -321,25 +665,186 @@ tile.kernel @deadlock(%q: !mem) attributes {num_warps = 8 : i32} {
 // -----
 
 !mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<1 x tensor<64x64xbf16>>
 
-tile.kernel @escapes(%q: !mem) attributes {num_warps = 8 : i32} {
-  %ring = hopper.create_ring : !hopper.ring<2 x tensor<64x64xbf16>>
-  hopper.warp_specialize(%q, %ring : !mem, !hopper.ring<2 x tensor<64x64xbf16>>)
-    producer registers(24) (%a: !mem, %r: !hopper.ring<2 x tensor<64x64xbf16>>) {
+// A ring that is too short for what the consumers hold at the same time.
+tile.kernel @holds_too_many(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
+      hopper.commit %s0 : <tensor<64x64xbf16>>
+      %c1 = arith.constant 1 : i32
+      // expected-note @+1 {{the producer waits here for an empty slot for tile 1 of ring 1, which warpgroup 0 hasn't released}}
+      %s1 = hopper.acquire %r[%c1] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s1 : !mem, <tensor<64x64xbf16>>
+      hopper.commit %s1 : <tensor<64x64xbf16>>
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %t0 = hopper.wait %r[%c0] : !ring
+      %c1 = arith.constant 1 : i32
+      // expected-error @+1 {{waits forever for tile 1 of ring 1}}
+      %t1 = hopper.wait %r[%c1] : !ring
+      hopper.release %t0 : <tensor<64x64xbf16>>
+      hopper.release %t1 : <tensor<64x64xbf16>>
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<1 x tensor<64x64xbf16>>
+
+// The second warpgroup takes one tile less.
+tile.kernel @warpgroup_stops(%m: !mem) attributes {num_warps = 12 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
+      hopper.commit %s0 : <tensor<64x64xbf16>>
+      %c1 = arith.constant 1 : i32
+      %s1 = hopper.acquire %r[%c1] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s1 : !mem, <tensor<64x64xbf16>>
+      hopper.commit %s1 : <tensor<64x64xbf16>>
+      %c2 = arith.constant 2 : i32
+      // expected-error @+2 {{waits forever for an empty slot for tile 2 of ring 1}}
+      // expected-note @+1 {{the producer waits here for an empty slot for tile 2 of ring 1, which warpgroup 1 hasn't released}}
+      %s2 = hopper.acquire %r[%c2] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s2 : !mem, <tensor<64x64xbf16>>
+      hopper.commit %s2 : <tensor<64x64xbf16>>
+    } consumer warpgroups(2) registers(240) (%a: !mem, %r: !ring) {
       %c0 = arith.constant 0 : i32
       %c1 = arith.constant 1 : i32
       %c2 = arith.constant 2 : i32
-      %s0 = hopper.acquire %r[%c0] : !hopper.ring<2 x tensor<64x64xbf16>>
-      hopper.commit %s0 : <tensor<64x64xbf16>>
-    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !hopper.ring<2 x tensor<64x64xbf16>>) {
+      %w = hopper.warpgroup_id : i32
+      %end = arith.subi %c2, %w : i32
+      scf.for %i = %c0 to %end step %c1 : i32 {
+        %t = hopper.wait %r[%i] : !ring
+        hopper.release %t : <tensor<64x64xbf16>>
+      }
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
+
+tile.kernel @data(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
       %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
+      hopper.commit %s0 : <tensor<64x64xbf16>>
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %data = tile.iota : tensor<1xi32>
+      %i0 = arith.constant 0 : index
+      %e = tensor.extract %data[%i0] : tensor<1xi32>
+      // expected-error @+1 {{depends on more than sizes and the program's number}}
+      %t0 = hopper.wait %r[%e] : !ring
+      hopper.release %t0 : <tensor<64x64xbf16>>
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
+
+tile.kernel @branch_on_data(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
+      hopper.commit %s0 : <tensor<64x64xbf16>>
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %t0 = hopper.wait %r[%c0] : !ring
+      %data = tile.iota : tensor<1xi32>
+      %i0 = arith.constant 0 : index
+      %e = tensor.extract %data[%i0] : tensor<1xi32>
+      %vote = arith.cmpi slt, %e, %c0 : i32
+      // expected-error @+1 {{depends on data, but its branches differ in what they do to rings or products}}
+      scf.if %vote {
+        hopper.release %t0 : <tensor<64x64xbf16>>
+      }
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
+
+tile.kernel @slot_of_data(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
+      hopper.commit %s0 : <tensor<64x64xbf16>>
       %c1 = arith.constant 1 : i32
-      %t0 = hopper.wait %r[%c0] : !hopper.ring<2 x tensor<64x64xbf16>>
+      %s1 = hopper.acquire %r[%c1] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s1 : !mem, <tensor<64x64xbf16>>
+      hopper.commit %s1 : <tensor<64x64xbf16>>
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %t0 = hopper.wait %r[%c0] : !ring
+      %c1 = arith.constant 1 : i32
+      %t1 = hopper.wait %r[%c1] : !ring
+      %data = tile.iota : tensor<1xi32>
+      %i0 = arith.constant 0 : index
+      %e = tensor.extract %data[%i0] : tensor<1xi32>
+      %vote = arith.cmpi slt, %e, %c0 : i32
+      %t = scf.if %vote -> !hopper.slot<tensor<64x64xbf16>> {
+        scf.yield %t0 : !hopper.slot<tensor<64x64xbf16>>
+      } else {
+        scf.yield %t1 : !hopper.slot<tensor<64x64xbf16>>
+      }
+      // expected-error @+1 {{takes a slot or a product that depends on data}}
+      hopper.release %t : <tensor<64x64xbf16>>
+      hopper.release %t0 : <tensor<64x64xbf16>>
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
+
+tile.kernel @endless(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
+      hopper.commit %s0 : <tensor<64x64xbf16>>
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %t0 = hopper.wait %r[%c0] : !ring
       %true = arith.constant true
-      // expected-error @+1 {{leaves its block while it is pending}}
-      %s = hopper.wgmma %t0, %t0 : !hopper.slot<tensor<64x64xbf16>>, <tensor<64x64xbf16>> -> <tensor<64x64xf32>>
-      scf.if %true {
-        %x = hopper.wgmma_wait 0, %s : <tensor<64x64xf32>> -> tensor<64x64xf32>
+      // expected-error @+1 {{doesn't end in program 0}}
+      scf.while : () -> () {
+        scf.condition(%true)
+      } do {
+        %t = hopper.slot %r[%c0] : !ring
+        scf.yield
       }
       hopper.release %t0 : <tensor<64x64xbf16>>
     }
@@ -349,25 +854,140 @@ tile.kernel @escapes(%q: !mem) attributes {num_warps = 8 : i32} {
 // -----
 
 !mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
 
-tile.kernel @data(%q: !mem) attributes {num_warps = 8 : i32} {
-  %ring = hopper.create_ring : !hopper.ring<2 x tensor<64x64xbf16>>
-  hopper.warp_specialize(%q, %ring : !mem, !hopper.ring<2 x tensor<64x64xbf16>>)
-    producer registers(24) (%a: !mem, %r: !hopper.ring<2 x tensor<64x64xbf16>>) {
+tile.kernel @region(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
       %c0 = arith.constant 0 : i32
-      %c1 = arith.constant 1 : i32
-      %c2 = arith.constant 2 : i32
-      %s0 = hopper.acquire %r[%c0] : !hopper.ring<2 x tensor<64x64xbf16>>
+      %s0 = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
       hopper.commit %s0 : <tensor<64x64xbf16>>
-    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !hopper.ring<2 x tensor<64x64xbf16>>) {
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %t0 = hopper.wait %r[%c0] : !ring
+      // expected-error @+1 {{can't contain operations on rings or products; the control flow of a role is scf.for, scf.while and scf.if}}
+      scf.execute_region {
+        hopper.release %t0 : <tensor<64x64xbf16>>
+        scf.yield
+      }
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
+
+tile.kernel @asked_again(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
+      %first = hopper.next_tile : i32
+      // expected-error @+1 {{asks for a tile after there was none left}}
+      %second = hopper.next_tile : i32
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
+      hopper.commit %s0 : <tensor<64x64xbf16>>
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %t0 = hopper.wait %r[%c0] : !ring
+      hopper.release %t0 : <tensor<64x64xbf16>>
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
+
+tile.kernel @not_asked(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  // expected-error @+1 {{stands in a persistent kernel, but doesn't ask for tiles until there is none left}}
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
+      %count = hopper.num_tiles : i32
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
+      hopper.commit %s0 : <tensor<64x64xbf16>>
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %t0 = hopper.wait %r[%c0] : !ring
+      hopper.release %t0 : <tensor<64x64xbf16>>
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
+!numbers = !hopper.ring<2 x tensor<1xi32>>
+
+tile.kernel @number_missing(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  %numbers = hopper.create_ring : !numbers
+  hopper.warp_specialize(%m, %ring, %numbers : !mem, !ring, !numbers)
+    producer registers(24) (%a: !mem, %r: !ring, %n: !numbers) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
+      hopper.commit %s0 : <tensor<64x64xbf16>>
+      %x = hopper.acquire %n[%c0] : !numbers
+      // expected-error @+1 {{hands over tile 0 of ring 2 with nothing in it}}
+      hopper.commit %x : <tensor<1xi32>>
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring, %n: !numbers) {
+      %c0 = arith.constant 0 : i32
+      %t0 = hopper.wait %r[%c0] : !ring
+      hopper.release %t0 : <tensor<64x64xbf16>>
+      %y = hopper.wait %n[%c0] : !numbers
+      hopper.release %y : <tensor<1xi32>>
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
+!numbers = !hopper.ring<2 x tensor<1xi32>>
+
+// The producer must post an end.
+tile.kernel @number_never_comes(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  %numbers = hopper.create_ring : !numbers
+  // expected-note @+1 {{the producer ends after 1 tiles of this ring}}
+  hopper.warp_specialize(%m, %ring, %numbers : !mem, !ring, !numbers)
+    producer registers(24) (%a: !mem, %r: !ring, %n: !numbers) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
+      hopper.commit %s0 : <tensor<64x64xbf16>>
+      %x = hopper.acquire %n[%c0] : !numbers
+      hopper.put %c0, %x : <tensor<1xi32>>
+      hopper.commit %x : <tensor<1xi32>>
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring, %n: !numbers) {
       %c0 = arith.constant 0 : i32
       %c1 = arith.constant 1 : i32
-      %z = tile.iota : tensor<1xi32>
-      %zero = arith.constant 0 : index
-      %e = tensor.extract %z[%zero] : tensor<1xi32>
-      // expected-error @+1 {{depends on more than sizes and the program's number}}
-      %t0 = hopper.wait %r[%e] : !hopper.ring<2 x tensor<64x64xbf16>>
+      %t0 = hopper.wait %r[%c0] : !ring
       hopper.release %t0 : <tensor<64x64xbf16>>
+      %last = scf.while (%i = %c0) : (i32) -> i32 {
+        // expected-error @+1 {{waits forever for tile 1 of ring 2}}
+        %s = hopper.wait %n[%i] : !numbers
+        %tile = hopper.get %s : <tensor<1xi32>>
+        hopper.release %s : <tensor<1xi32>>
+        %more = arith.cmpi sge, %tile, %c0 : i32
+        scf.condition(%more) %i : i32
+      } do {
+      ^bb0(%i: i32):
+        %next = arith.addi %i, %c1 : i32
+        scf.yield %next : i32
+      }
     }
   tile.return
 }

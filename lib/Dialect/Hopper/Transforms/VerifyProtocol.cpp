@@ -1,7 +1,8 @@
 //===- VerifyProtocol.cpp - Warp roles can't hang, race or read too early -===//
 
-#include "ProtocolTrace.h"
+#include "ProtocolModel.h"
 #include "attn/Dialect/Hopper/Transforms/Passes.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace mlir::hopper {
@@ -39,249 +40,88 @@ static LogicalResult verifyRegisters(WarpSpecializeOp op) {
 }
 
 //===----------------------------------------------------------------------===//
-// Slots and pending products, block by block
+// Operations in their places
 //===----------------------------------------------------------------------===//
 
-/// How many products start in `block` after `first` and before `last`.
-static FailureOr<int64_t> countProducts(Operation *first, Operation *last) {
-  int64_t count = 0;
-  for (Operation *op = first->getNextNode(); op != last;
-       op = op->getNextNode()) {
-    if (isa<WgmmaOp>(op))
-      ++count;
-    else if (op->walk([](WgmmaOp) {
-                 return WalkResult::interrupt();
-               }).wasInterrupted())
-      return op->emitOpError("starts products while another one is pending; "
-                             "wait for that first");
-  }
-  return count;
-}
-
-/// A product must be waited for, or be accumulated to, once, in its block.
-static LogicalResult verifyPending(WgmmaOp op) {
-  Value pending = op.getResult();
-  if (!pending.hasOneUse())
-    return op.emitOpError(
-        "must be waited for, or accumulated to, exactly once");
-  Operation *user = *pending.user_begin();
-  if (user->getBlock() != op->getBlock() || !isa<WgmmaOp, WgmmaWaitOp>(user))
-    return op.emitOpError("leaves its block while it is pending; put the "
-                          "hopper.wgmma_wait into the same block");
-  auto wait = dyn_cast<WgmmaWaitOp>(user);
-  if (!wait)
+/// A slot may only be used by operations of the protocol, and by control flow,
+/// which hands it on.
+static LogicalResult verifyUse(OpOperand &use) {
+  Operation *user = use.getOwner();
+  if (isa<HopperDialect, scf::SCFDialect>(user->getDialect()))
     return success();
-  FailureOr<int64_t> later = countProducts(op, wait);
-  if (failed(later))
-    return failure();
-  if (*later >= wait.getInFlight())
-    return success();
-  InFlightDiagnostic diag = wait.emitOpError("leaves ")
-                            << wait.getInFlight()
-                            << " products in flight, and its operand is one of "
-                               "them";
-  diag.attachNote(op.getLoc()) << "only " << *later << " start after it";
-  return diag;
-}
-
-/// True if `product` is complete before `op` for certain.
-static bool isCompleteBefore(WgmmaOp product, Operation *op) {
-  int64_t later = 0;
-  for (Operation *next = product->getNextNode(); next && next != op;
-       next = next->getNextNode()) {
-    if (isa<WgmmaOp>(next))
-      ++later;
-    if (auto wait = dyn_cast<WgmmaWaitOp>(next);
-        wait && later >= wait.getInFlight())
-      return true;
-  }
-  return false;
-}
-
-/// A slot must be given back once, in its block or one around it, behind its
-/// uses.
-template <typename GiveOp>
-static LogicalResult verifySlot(Operation *take) {
-  Value slot = take->getResult(0);
-  GiveOp give;
-  for (Operation *user : slot.getUsers()) {
-    if (isa<TmaLoadOp, WgmmaOp>(user))
-      continue;
-    auto found = dyn_cast<GiveOp>(user);
-    if (!found)
-      return user->emitOpError("takes a slot, which may only be loaded to, "
-                               "multiplied from and given back");
-    if (give)
-      return found.emitOpError("gives a slot back for the second time");
-    give = found;
-  }
-  if (!give || give->getBlock() != take->getBlock())
-    return take->emitOpError("takes a slot that ")
-           << GiveOp::getOperationName()
-           << " doesn't give back in the same block";
-  for (Operation *user : slot.getUsers()) {
-    Operation *inBlock = take->getBlock()->findAncestorOpInBlock(*user);
-    if (user != give && !inBlock->isBeforeInBlock(give))
-      return user->emitOpError("uses a slot that has been given back");
-    auto product = dyn_cast<WgmmaOp>(user);
-    Operation *limit = product && user->getBlock() == take->getBlock()
-                           ? give.getOperation()
-                           : nullptr;
-    if (product && !isCompleteBefore(product, limit)) {
-      InFlightDiagnostic diag =
-          give->emitOpError("gives a slot back while a product may read it");
-      diag.attachNote(product.getLoc()) << "the product";
-      return diag;
-    }
-  }
-  return success();
+  return user->emitOpError("takes a slot or a pending product, which only "
+                           "operations of the hopper dialect and scf may take");
 }
 
 template <typename... BannedOps>
 static LogicalResult verifyRole(Region &region, StringRef role) {
-  auto verifyOps = [&](auto &&verifyOp) {
-    WalkResult result = region.walk([&](Operation *op) {
-      return failed(verifyOp(op)) ? WalkResult::interrupt()
-                                  : WalkResult::advance();
-    });
-    return failure(result.wasInterrupted());
-  };
-  auto verifyProduct = [&](Operation *op) -> LogicalResult {
+  WalkResult result = region.walk([&](Operation *op) -> WalkResult {
     if (isa<BannedOps...>(op))
       return op->emitOpError("has no place in the ") << role << " role";
-    auto product = dyn_cast<WgmmaOp>(op);
-    return product ? verifyPending(product) : success();
-  };
-  auto verifyTakenSlot = [&](Operation *op) -> LogicalResult {
-    if (isa<AcquireOp>(op))
-      return verifySlot<CommitOp>(op);
-    return isa<WaitOp>(op) ? verifySlot<ReleaseOp>(op) : success();
-  };
-  // What a slot needs follows from waits that are right.
-  return success(succeeded(verifyOps(verifyProduct)) &&
-                 succeeded(verifyOps(verifyTakenSlot)));
+    if (isa<WgmmaOp>(op) && op->use_empty())
+      return op->emitOpError("must be waited for, or accumulated to");
+    for (OpOperand &operand : op->getOpOperands())
+      if (isa<SlotType, PendingType>(operand.get().getType()) &&
+          failed(verifyUse(operand)))
+        return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+/// Roles start once in a program, where rings start with tile 0.
+static LogicalResult verifyPlace(WarpSpecializeOp op) {
+  Block *block = op->getBlock();
+  if (!isa<tile::KernelOp>(block->getParentOp()))
+    return op.emitOpError("must stand in the body of its kernel, not in "
+                          "control flow: its rings start once");
+  for (auto other : block->getOps<WarpSpecializeOp>())
+    if (other->isBeforeInBlock(op))
+      return op.emitOpError("is not the first of its kernel; a program can "
+                            "split into roles only once");
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
-// Traces
+// Samples
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// Plays the traces of both roles against each other.
-class RingModel {
-public:
-  explicit RingModel(StringRef problem) : problem(problem) {}
+/// Rows of the smallest tiles that pass through rings: those of a step.
+static int64_t getStepRows(WarpSpecializeOp op) {
+  std::optional<int64_t> rows;
+  for (Type type : op.getArgs().getTypes())
+    if (auto ring = dyn_cast<RingType>(type); ring && !ring.isNumber())
+      rows = std::min(rows.value_or(ring.getTile().getDimSize(0)),
+                      ring.getTile().getDimSize(0));
+  return rows.value_or(1);
+}
 
-  LogicalResult run(ArrayRef<RingEvent> producer,
-                    ArrayRef<RingEvent> consumer) {
-    size_t nextProduced = 0, nextConsumed = 0;
-    while (nextProduced < producer.size() || nextConsumed < consumer.size()) {
-      bool moved = false;
-      while (nextProduced < producer.size() && canRun(producer[nextProduced])) {
-        if (failed(step(producer[nextProduced++])))
-          return failure();
-        moved = true;
-      }
-      while (nextConsumed < consumer.size() && canRun(consumer[nextConsumed])) {
-        if (failed(step(consumer[nextConsumed++])))
-          return failure();
-        moved = true;
-      }
-      if (!moved)
-        return emitDeadlock(producer.drop_front(nextProduced),
-                            consumer.drop_front(nextConsumed));
-    }
-    return verifyDrained();
-  }
-
-private:
-  struct State {
-    int64_t acquired = 0, committed = 0, waited = 0, released = 0;
-    Operation *lastAcquire = nullptr;
+/// Problems and programs for which loops have 0 to 5 and many steps, whole and
+/// ragged, rings wrap around, and persistent programs take 1 to 4 tiles.
+static std::vector<ProblemSample> getSamples(WarpSpecializeOp op) {
+  struct Program {
+    int64_t querySize, program, numTiles;
   };
+  // No program runs without a query.
+  static constexpr Program kPrograms[] = {
+      {1, 0, 1}, {129, 1, 3}, {1000, 0, 2}, {1000, 1, 1}, {1000, 5, 4}};
+  static constexpr int64_t kNumPrograms = 7;
+  int64_t rows = getStepRows(op);
+  std::vector<ProblemSample> samples;
+  for (int64_t otherSize : {int64_t(0), int64_t(1), rows + 1, 3 * rows,
+                            4 * rows - 1, 4 * rows + 1, 12 * rows})
+    for (auto [querySize, program, numTiles] : kPrograms)
+      samples.push_back({querySize, otherSize, program, kNumPrograms,
+                         program + 1 + (numTiles - 1) * kNumPrograms});
+  return samples;
+}
 
-  bool canRun(const RingEvent &event) {
-    State &state = states[event.ring];
-    // A tile that is out of turn is for `step` to report.
-    switch (event.kind) {
-    case RingEvent::Acquire:
-      return event.number != state.acquired ||
-             event.number < state.released + event.stages;
-    case RingEvent::Wait:
-      return event.number != state.waited || event.number < state.committed;
-    case RingEvent::Commit:
-    case RingEvent::Release:
-      return true;
-    }
-    llvm_unreachable("unknown event");
-  }
-
-  LogicalResult step(const RingEvent &event) {
-    State &state = states[event.ring];
-    int64_t *counters[] = {&state.acquired, &state.committed, &state.waited,
-                           &state.released};
-    int64_t &next = *counters[event.kind];
-    if (event.number != next)
-      return event.op->emitOpError("handles tile ")
-             << event.number << " of ring " << event.ring << " where tile "
-             << next << " is next, " << problem;
-    ++next;
-    if (event.kind == RingEvent::Acquire)
-      state.lastAcquire = event.op;
-    return success();
-  }
-
-  LogicalResult emitDeadlock(ArrayRef<RingEvent> producer,
-                             ArrayRef<RingEvent> consumer) {
-    const RingEvent &first = consumer.empty() ? producer[0] : consumer[0];
-    InFlightDiagnostic diag = first.op->emitOpError("waits forever for tile ")
-                              << first.number << " of ring " << first.ring
-                              << ", " << problem;
-    if (!consumer.empty() && !producer.empty())
-      diag.attachNote(producer[0].op->getLoc())
-          << "the producer waits here for an empty slot for tile "
-          << producer[0].number << " of ring " << producer[0].ring;
-    return diag;
-  }
-
-  /// A program must not end while loads into its shared memory are under way.
-  LogicalResult verifyDrained() {
-    for (auto &[ring, state] : states)
-      if (state.committed != state.waited)
-        return state.lastAcquire->emitOpError("fills ")
-               << state.committed << " tiles of ring " << ring
-               << ", but the consumers take " << state.waited << ", "
-               << problem;
-    return success();
-  }
-
-  StringRef problem;
-  llvm::MapVector<unsigned, State> states;
-};
-} // namespace
-
-/// Sizes of a problem at which loops have none, one and many steps, whole and
-/// ragged tiles, and rings wrap around. No program runs without a query.
-static constexpr int64_t kQuerySizes[] = {1, 129, 1000};
-static constexpr int64_t kKeySizes[] = {0, 1, 64, 129, 1000};
-static constexpr int64_t kPrograms[] = {0, 1, 5};
-
-static LogicalResult verifyTraces(WarpSpecializeOp op) {
-  for (int64_t querySize : kQuerySizes) {
-    for (int64_t keySize : kKeySizes) {
-      for (int64_t program : kPrograms) {
-        ProblemSample sample{querySize, keySize, program};
-        FailureOr<std::vector<RingEvent>> producer =
-            traceRole(op, op.getProducer(), sample);
-        FailureOr<std::vector<RingEvent>> consumer =
-            traceRole(op, op.getConsumer(), sample);
-        if (failed(producer) || failed(consumer))
-          return failure();
-        std::string problem = sample.describe();
-        if (failed(RingModel(problem).run(*producer, *consumer)))
-          return failure();
-      }
-    }
+static LogicalResult verifySamples(WarpSpecializeOp op) {
+  ProgramInterpreter interpreter(op);
+  for (const ProblemSample &sample : getSamples(op)) {
+    FailureOr<ProgramTrace> program = interpreter.run(sample);
+    if (failed(program) || failed(verifyProgram(op, *program, sample)))
+      return failure();
   }
   return success();
 }
@@ -290,16 +130,17 @@ namespace {
 struct HopperVerifyProtocolPass
     : hopper::impl::HopperVerifyProtocolBase<HopperVerifyProtocolPass> {
   void runOnOperation() override {
-    // Folding, which the traces use, may touch operations.
+    // Folding, which running the roles uses, may touch operations.
     OwningOpRef<tile::KernelOp> kernel = getOperation().clone();
     WalkResult result = kernel->walk([](WarpSpecializeOp op) {
       bool failedOne =
-          failed(verifyRegisters(op)) ||
-          failed(verifyRole<WaitOp, ReleaseOp, WgmmaOp, WgmmaWaitOp>(
-              op.getProducer(), "producer")) ||
-          failed(verifyRole<AcquireOp, CommitOp, TmaLoadOp>(op.getConsumer(),
-                                                            "consumer")) ||
-          failed(verifyTraces(op));
+          failed(verifyPlace(op)) || failed(verifyRegisters(op)) ||
+          failed(verifyRole<WaitOp, ReleaseOp, GetOp, TmaStoreOp, WgmmaOp,
+                            WgmmaWaitOp, WarpgroupIdOp>(op.getProducer(),
+                                                        "producer")) ||
+          failed(verifyRole<AcquireOp, CommitOp, TmaLoadOp, PutOp, NextTileOp>(
+              op.getConsumer(), "consumer")) ||
+          failed(verifySamples(op));
       return failedOne ? WalkResult::interrupt() : WalkResult::advance();
     });
     if (result.wasInterrupted())

@@ -22,18 +22,21 @@ def HopperVerifyProtocol : Pass<"hopper-verify-protocol", "::mlir::tile::KernelO
 
     - register counts that the launch doesn't allocate, so that `setmaxnreg`
       would wait forever;
-    - ring operations in the wrong role: the producer acquires and commits, the
-      consumers wait and release;
-    - slots that aren't given back exactly once in the block that took them, or
-      are used after that, or given back while a product may still read them;
-    - products that aren't waited for exactly once in their block, or by a wait
-      that leaves them in flight;
-    - rings whose tiles are taken out of turn, left over, or waited for forever.
+    - operations in the wrong role: the producer acquires, fills and commits, the
+      consumers wait, multiply, store and release;
+    - slots that are used or given back by a role that doesn't hold them, are
+      never given back, are handed over empty, or are given back or overwritten
+      while a product may still read them;
+    - products that aren't waited for exactly once, or by a wait that leaves them
+      in flight;
+    - rings whose tiles are taken out of turn, left over, or waited for forever;
+    - persistent programs that don't ask for tiles until there is none left.
 
-    The last is found by running the integer code of both roles for sample sizes
-    and programs and playing their ring operations against each other, so
-    control flow and tile numbers must follow from sizes and the program's
-    number.
+    Found by running the integer code of every role (of the consumers once for
+    each warpgroup) for sample sizes and programs, and playing what they do to
+    rings, slots and products against each other. So control flow, tile numbers
+    and slots must follow from sizes, numbers in rings and the program's number;
+    both branches of a condition on data must do the same.
   }];
 }
 

@@ -1,0 +1,406 @@
+//===- ProtocolModel.cpp - The rules that a program keeps -----------------===//
+
+#include "ProtocolModel.h"
+
+using namespace mlir;
+using namespace mlir::hopper;
+using Kind = RoleEvent::Kind;
+
+//===----------------------------------------------------------------------===//
+// One role alone
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Plays the events of a role and checks what needs no other role.
+class RoleModel {
+public:
+  explicit RoleModel(const ProblemSample &sample)
+      : sample(sample), lastTile(sample.program) {}
+
+  LogicalResult run(const RoleTrace &trace) {
+    for (const RoleEvent &event : trace.events)
+      if (failed(step(event)))
+        return failure();
+    return trace.isComplete ? verifyEnd() : success();
+  }
+
+  bool hasTilesLeft() const { return lastTile < sample.numTiles; }
+
+private:
+  /// A slot that the role holds.
+  struct HeldSlot {
+    TileRef tile;
+    Operation *take;
+    bool isFilled = false, isRightOperand = false;
+    /// The store that went through it.
+    Operation *store = nullptr;
+  };
+
+  struct Product {
+    const RoleEvent *start;
+    /// What waited for it or accumulates to it.
+    Operation *user = nullptr;
+  };
+
+  LogicalResult step(const RoleEvent &event) {
+    switch (event.kind) {
+    case Kind::Acquire:
+    case Kind::Wait:
+      return take(event);
+    case Kind::Slot:
+    case Kind::Get:
+      return success(findHeld(event.op, event.tile));
+    case Kind::Load:
+    case Kind::Put: {
+      HeldSlot *slot = findHeld(event.op, event.tile);
+      if (slot)
+        slot->isFilled = true;
+      return success(slot);
+    }
+    case Kind::Commit:
+      return commit(event);
+    case Kind::Store:
+      return store(event);
+    case Kind::Release:
+      return release(event);
+    case Kind::StartProduct:
+      return startProduct(event);
+    case Kind::FinishProduct:
+      return finishProduct(event);
+    case Kind::NextTile:
+      return takeTile(event);
+    }
+    llvm_unreachable("unknown event");
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Slots
+  //===--------------------------------------------------------------------===//
+
+  LogicalResult take(const RoleEvent &event) {
+    int64_t &next = nextTile[event.tile.ring];
+    if (event.tile.number != next)
+      return event.op->emitOpError("handles ")
+             << event.tile.describe() << " where tile " << next << " is next, "
+             << sample.describe();
+    ++next;
+    held.push_back({event.tile, event.op});
+    return success();
+  }
+
+  /// The slot of `tile`; an error at `op` if this role doesn't hold it.
+  HeldSlot *findHeld(Operation *op, TileRef tile) {
+    auto *it = llvm::find_if(
+        held, [&](const HeldSlot &slot) { return slot.tile == tile; });
+    if (it != held.end())
+      return it;
+    InFlightDiagnostic diag = op->emitOpError("uses the slot of ");
+    diag << tile.describe();
+    if (tile.number >= 0 && tile.number < nextTile[tile.ring])
+      diag << " after it has been given back";
+    else
+      diag << ", which this role has not taken";
+    diag << ", " << sample.describe();
+    return nullptr;
+  }
+
+  LogicalResult giveBack(const HeldSlot *slot) {
+    held.erase(slot);
+    return success();
+  }
+
+  LogicalResult commit(const RoleEvent &event) {
+    HeldSlot *slot = findHeld(event.op, event.tile);
+    if (!slot)
+      return failure();
+    if (!slot->isFilled)
+      return event.op->emitOpError("hands over ")
+             << event.tile.describe() << " with nothing in it, "
+             << sample.describe() << "; load or put something first";
+    return giveBack(slot);
+  }
+
+  LogicalResult release(const RoleEvent &event) {
+    HeldSlot *slot = findHeld(event.op, event.tile);
+    if (!slot || failed(verifyNotRead(event, "gives a slot back")))
+      return failure();
+    return giveBack(slot);
+  }
+
+  LogicalResult store(const RoleEvent &event) {
+    HeldSlot *slot = findHeld(event.op, event.tile);
+    if (!slot || failed(verifyNotRead(event, "overwrites a slot")))
+      return failure();
+    if (slot->isRightOperand)
+      return event.op->emitOpError("overwrites a slot that was a right "
+                                   "operand, which all warpgroups read; use "
+                                   "one whose rows are read by their own "
+                                   "warpgroup only");
+    slot->store = event.op;
+    return success();
+  }
+
+  /// No product in flight reads the tile of `event`.
+  LogicalResult verifyNotRead(const RoleEvent &event, StringRef what) {
+    for (const Product &product : ArrayRef(products).drop_front(numComplete)) {
+      const RoleEvent &start = *product.start;
+      if (start.tile != event.tile && start.left != event.tile)
+        continue;
+      InFlightDiagnostic diag = event.op->emitOpError(what)
+                                << " while a product may read it, "
+                                << sample.describe();
+      diag.attachNote(start.op->getLoc()) << "the product; wait for it before";
+      return diag;
+    }
+    return success();
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Products
+  //===--------------------------------------------------------------------===//
+
+  LogicalResult readSlot(const RoleEvent &event, TileRef tile, bool isRight) {
+    HeldSlot *slot = findHeld(event.op, tile);
+    if (!slot)
+      return failure();
+    slot->isRightOperand |= isRight;
+    if (!slot->store)
+      return success();
+    InFlightDiagnostic diag =
+        event.op->emitOpError("reads a slot that has been overwritten, ")
+        << sample.describe();
+    diag.attachNote(slot->store->getLoc()) << "the store through it";
+    return diag;
+  }
+
+  LogicalResult startProduct(const RoleEvent &event) {
+    if (failed(readSlot(event, event.tile, /*isRight=*/true)) ||
+        (event.left &&
+         failed(readSlot(event, *event.left, /*isRight=*/false))) ||
+        (event.accumulator && failed(use(event, *event.accumulator))))
+      return failure();
+    products.push_back({&event});
+    return success();
+  }
+
+  /// A pending product is waited for or accumulated to once.
+  LogicalResult use(const RoleEvent &event, int64_t index) {
+    Operation *previous = std::exchange(products[index].user, event.op);
+    if (!previous)
+      return success();
+    InFlightDiagnostic diag = event.op->emitOpError(
+        "takes a product that has been waited for, or accumulated to, before");
+    diag << ", " << sample.describe();
+    diag.attachNote(previous->getLoc()) << "here";
+    return diag;
+  }
+
+  LogicalResult finishProduct(const RoleEvent &event) {
+    if (failed(use(event, event.product)))
+      return failure();
+    int64_t numStarted = products.size();
+    numComplete = std::max(numComplete, numStarted - event.value);
+    if (event.product < numComplete)
+      return success();
+    InFlightDiagnostic diag =
+        event.op->emitOpError("leaves ")
+        << event.value
+        << " products in flight, and its operand is one of them, "
+        << sample.describe();
+    diag.attachNote(products[event.product].start->op->getLoc())
+        << "only " << numStarted - event.product - 1 << " start after it";
+    return diag;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Tiles of persistent programs, and the end
+  //===--------------------------------------------------------------------===//
+
+  LogicalResult takeTile(const RoleEvent &event) {
+    if (!hasTilesLeft())
+      return event.op->emitOpError(
+                 "asks for a tile after there was none left, ")
+             << sample.describe()
+             << "; the counter of all programs would be wrong in the next "
+                "launch";
+    lastTile = event.value;
+    return success();
+  }
+
+  LogicalResult verifyEnd() {
+    for (const HeldSlot &slot : held)
+      return slot.take->emitOpError("takes ")
+             << slot.tile.describe() << ", which this role never gives back, "
+             << sample.describe();
+    for (const Product &product : products)
+      if (!product.user)
+        return product.start->op->emitOpError("is never waited for or "
+                                              "accumulated to, ")
+               << sample.describe();
+    return success();
+  }
+
+  const ProblemSample &sample;
+  llvm::SmallDenseMap<unsigned, int64_t> nextTile;
+  SmallVector<HeldSlot> held;
+  /// In the order in which they start and complete.
+  std::vector<Product> products;
+  int64_t numComplete = 0;
+  int64_t lastTile;
+};
+
+//===----------------------------------------------------------------------===//
+// All roles together
+//===----------------------------------------------------------------------===//
+
+/// How far a role is. Tiles of one slot change hands in order.
+struct Thread {
+  explicit Thread(const RoleTrace &trace) : events(trace.events) {}
+
+  ArrayRef<RoleEvent> events;
+  /// By ring: tiles acquired or waited for.
+  llvm::SmallDenseMap<unsigned, int64_t> taken;
+  /// By ring and slot: tiles committed or released.
+  llvm::SmallDenseMap<std::pair<unsigned, int64_t>, int64_t> given;
+};
+
+/// Plays the roles of a program against each other.
+class RingModel {
+public:
+  RingModel(WarpSpecializeOp op, const ProgramTrace &program,
+            const ProblemSample &sample)
+      : op(op), sample(sample), producer(program.producer) {
+    for (const RoleTrace &trace : program.warpgroups)
+      warpgroups.emplace_back(trace);
+  }
+
+  LogicalResult run() {
+    bool moved = true;
+    while (moved) {
+      moved = advance(producer,
+                      [&](const RoleEvent &event) { return produce(event); });
+      for (auto &warpgroup : warpgroups)
+        moved |= advance(warpgroup, [&](const RoleEvent &event) {
+          return consume(warpgroup, event);
+        });
+    }
+    if (!producer.events.empty() ||
+        llvm::any_of(warpgroups,
+                     [](const Thread &t) { return !t.events.empty(); }))
+      return emitDeadlock();
+    return verifyDrained();
+  }
+
+private:
+  int64_t getStages(unsigned ring) {
+    return cast<RingType>(op.getArgs()[ring].getType()).getStages();
+  }
+
+  /// How many tiles `thread` has given back in the slot of `tile`.
+  int64_t &getGiven(Thread &thread, TileRef tile) {
+    return thread.given[{tile.ring, tile.number % getStages(tile.ring)}];
+  }
+
+  /// Runs `thread` until `runEvent` says that it waits; true if it moved.
+  bool advance(Thread &thread, function_ref<bool(const RoleEvent &)> runEvent) {
+    size_t before = thread.events.size();
+    while (!thread.events.empty() && runEvent(thread.events.front()))
+      thread.events = thread.events.drop_front();
+    return thread.events.size() != before;
+  }
+
+  /// The first warpgroup that hasn't released what was in the slot of `tile`.
+  Thread *findHolder(TileRef tile) {
+    int64_t turn = tile.number / getStages(tile.ring);
+    auto *it = llvm::find_if(warpgroups, [&](Thread &warpgroup) {
+      return getGiven(warpgroup, tile) < turn;
+    });
+    return it == warpgroups.end() ? nullptr : it;
+  }
+
+  bool produce(const RoleEvent &event) {
+    if (event.kind == Kind::Acquire) {
+      if (findHolder(event.tile))
+        return false;
+      ++producer.taken[event.tile.ring];
+      lastAcquire[event.tile.ring] = event.op;
+    } else if (event.kind == Kind::Commit) {
+      ++getGiven(producer, event.tile);
+    }
+    return true;
+  }
+
+  bool consume(Thread &warpgroup, const RoleEvent &event) {
+    if (event.kind == Kind::Wait) {
+      int64_t turn = event.tile.number / getStages(event.tile.ring);
+      if (getGiven(producer, event.tile) <= turn)
+        return false;
+      ++warpgroup.taken[event.tile.ring];
+    } else if (event.kind == Kind::Release) {
+      ++getGiven(warpgroup, event.tile);
+    }
+    return true;
+  }
+
+  int64_t getIndex(const Thread *warpgroup) {
+    return warpgroup - warpgroups.begin();
+  }
+
+  LogicalResult emitDeadlock() {
+    auto *waiting = llvm::find_if(
+        warpgroups, [](const Thread &t) { return !t.events.empty(); });
+    bool consumerWaits = waiting != warpgroups.end();
+    const RoleEvent &first =
+        (consumerWaits ? waiting->events : producer.events).front();
+    InFlightDiagnostic diag = first.op->emitOpError("waits forever for ");
+    diag << (consumerWaits ? "" : "an empty slot for ") << first.tile.describe()
+         << ", " << sample.describe();
+    if (producer.events.empty()) {
+      diag.attachNote(op.getLoc())
+          << "the producer ends after " << producer.taken[first.tile.ring]
+          << " tiles of this ring";
+      return diag;
+    }
+    const RoleEvent &acquire = producer.events.front();
+    diag.attachNote(acquire.op->getLoc())
+        << "the producer waits here for an empty slot for "
+        << acquire.tile.describe() << ", which warpgroup "
+        << getIndex(findHolder(acquire.tile)) << " hasn't released";
+    return diag;
+  }
+
+  /// A program must not end while loads into its shared memory are under way.
+  LogicalResult verifyDrained() {
+    for (auto &[ring, acquire] : lastAcquire)
+      for (Thread &warpgroup : warpgroups)
+        if (producer.taken[ring] != warpgroup.taken[ring])
+          return acquire->emitOpError("fills ")
+                 << producer.taken[ring] << " tiles of ring " << ring
+                 << ", but warpgroup " << getIndex(&warpgroup) << " takes "
+                 << warpgroup.taken[ring] << ", " << sample.describe();
+    return success();
+  }
+
+  WarpSpecializeOp op;
+  const ProblemSample &sample;
+  Thread producer;
+  SmallVector<Thread> warpgroups;
+  llvm::SmallMapVector<unsigned, Operation *, 4> lastAcquire;
+};
+} // namespace
+
+LogicalResult hopper::verifyProgram(WarpSpecializeOp op,
+                                    const ProgramTrace &program,
+                                    const ProblemSample &sample) {
+  RoleModel producer(sample);
+  if (failed(producer.run(program.producer)))
+    return failure();
+  if (program.isPersistent && producer.hasTilesLeft())
+    return op.emitOpError("stands in a persistent kernel, but doesn't ask for "
+                          "tiles until there is none left, ")
+           << sample.describe() << "; some would be left out";
+  for (const RoleTrace &trace : program.warpgroups)
+    if (failed(RoleModel(sample).run(trace)))
+      return failure();
+  return RingModel(op, program, sample).run();
+}

@@ -1,0 +1,33 @@
+//===- ProtocolModel.h - The rules that a program keeps ---------*- C++ -*-===//
+//
+// Checks the trace of a program in two steps.
+//
+// Alone, each role (each warpgroup of the consumers) takes the tiles of a ring
+// in order, uses and gives back only slots that it holds, and gives back none
+// that a product in flight reads. What holds here holds for any timing, since
+// the trace of a role depends on values only.
+//
+// Together, roles wait for one another: a slot is full once it was committed
+// and empty once every warpgroup has released it. Of roles that keep the first
+// rules, each is sequential, and what one waits for stays true until it goes on
+// itself. So all orders of execution end in the same state, and one order shows
+// whether any hangs. None can race: a slot is written between acquire and
+// commit, read between wait and release, and these exclude each other.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_DIALECT_HOPPER_TRANSFORMS_PROTOCOLMODEL_H
+#define ATTN_LIB_DIALECT_HOPPER_TRANSFORMS_PROTOCOLMODEL_H
+
+#include "attn/Dialect/Hopper/Transforms/RoleInterpreter.h"
+
+namespace mlir::hopper {
+
+/// Fails, with an error at the place, if `program`, which is the trace of `op`
+/// for `sample`, breaks a rule.
+LogicalResult verifyProgram(WarpSpecializeOp op, const ProgramTrace &program,
+                            const ProblemSample &sample);
+
+} // namespace mlir::hopper
+
+#endif // ATTN_LIB_DIALECT_HOPPER_TRANSFORMS_PROTOCOLMODEL_H
