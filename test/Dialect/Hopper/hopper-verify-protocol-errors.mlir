@@ -124,6 +124,14 @@ tile.kernel @foreign_op(%m: !mem) attributes {num_warps = 8 : i32} {
 
 // -----
 
+tile.kernel @outside() attributes {num_warps = 8 : i32} {
+  // expected-error @+1 {{must stand in a role of hopper.warp_specialize}}
+  %w = hopper.warpgroup_id : i32
+  tile.return
+}
+
+// -----
+
 !mem = memref<?x64xbf16, strided<[?, 1]>>
 !ring = !hopper.ring<2 x tensor<64x64xbf16>>
 
@@ -847,6 +855,31 @@ tile.kernel @endless(%m: !mem) attributes {num_warps = 8 : i32} {
         scf.yield
       }
       hopper.release %t0 : <tensor<64x64xbf16>>
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
+
+tile.kernel @unsigned_loop(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
+      hopper.commit %s0 : <tensor<64x64xbf16>>
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %c1 = arith.constant 1 : i32
+      // expected-error @+1 {{depends on more than sizes and the program's number}}
+      scf.for unsigned %i = %c0 to %c1 step %c1 : i32 {
+        %t0 = hopper.wait %r[%i] : !ring
+        hopper.release %t0 : <tensor<64x64xbf16>>
+      }
     }
   tile.return
 }

@@ -39,7 +39,11 @@ tile.kernel @count(%q: !mem, %k: !mem) attributes {num_warps = 8 : i32} {
       %rows = memref.dim %b, %i0 : !mem
       %n = arith.index_cast %rows : index to i32
       %up = arith.addi %n, %c63 : i32
-      %tiles = arith.divsi %up, %c64 : i32
+      %wide = arith.extsi %up : i32 to i48
+      // Folding this changes it before it yields a number.
+      %wider = arith.extsi %wide : i48 to i64
+      %rounded = arith.trunci %wider : i64 to i32
+      %tiles = arith.divsi %rounded, %c64 : i32
       scf.for %i = %c0 to %tiles step %c1 : i32 {
         %slot = hopper.wait %r[%i] : !ring
         hopper.release %slot : <!tile>

@@ -140,3 +140,16 @@ func.func @put_into_tile(%slot: !hopper.slot<tensor<64x64xbf16>>, %i: i32) {
   hopper.put %i, %slot : <tensor<64x64xbf16>>
   return
 }
+
+// -----
+
+tile.kernel @warpgroups() attributes {num_warps = 4 : i32} {
+  // expected-error @+1 {{has 0 consumer warpgroups; it needs 1 to 7}}
+  hopper.warp_specialize
+    producer registers(24) () {
+      %c0 = arith.constant 0 : i32
+    } consumer warpgroups(0) registers(240) () {
+      %c0 = arith.constant 0 : i32
+    }
+  tile.return
+}

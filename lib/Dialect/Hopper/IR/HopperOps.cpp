@@ -43,8 +43,10 @@ static LogicalResult verifyRegisters(Operation *op, StringRef role,
 }
 
 LogicalResult WarpSpecializeOp::verify() {
-  if (getWarpgroups() < 1)
-    return emitOpError("needs at least 1 consumer warpgroup");
+  // 1024 threads a program, less the producer's.
+  if (getWarpgroups() < 1 || getWarpgroups() > 7)
+    return emitOpError("has ")
+           << getWarpgroups() << " consumer warpgroups; it needs 1 to 7";
   if (failed(verifyRegisters(*this, "producer", getProducerRegisters())) ||
       failed(verifyRegisters(*this, "consumers", getConsumerRegisters())))
     return failure();

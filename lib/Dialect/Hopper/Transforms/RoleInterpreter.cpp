@@ -4,6 +4,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
 #include <variant>
 
 using namespace mlir;
@@ -188,6 +189,9 @@ static IntegerAttr getInteger(Type type, int64_t value) {
 /// More than any sample asks of a loop that ends.
 static constexpr int64_t kMaxIterations = 4096;
 
+/// How often folding may change an operation before it yields a result.
+static constexpr int kMaxChanges = 4;
+
 /// Runs one role.
 class hopper::RoleInterpreter {
 public:
@@ -312,12 +316,14 @@ private:
     std::optional<int64_t> lower = lookupInt(op.getLowerBound());
     std::optional<int64_t> upper = lookupInt(op.getUpperBound());
     std::optional<int64_t> step = lookupInt(op.getStep());
-    if (!lower || !upper || !step)
+    if (!lower || !upper || !step || op.getUnsignedCmp())
       return skip(op);
     if (*step <= 0)
       return op.emitOpError("doesn't advance");
     copy(op.getRegionIterArgs(), op.getInitArgs());
-    for (int64_t i = *lower; i < *upper; i += *step) {
+    bool hasOverflow = false;
+    for (int64_t i = *lower; i < *upper && !hasOverflow;
+         hasOverflow = llvm::AddOverflow(i, *step, i)) {
       setInt(op.getInductionVar(), i);
       if (failed(iterate(op)) || failed(runBlock(*op.getBody())))
         return failure();
@@ -407,15 +413,13 @@ private:
   }
 
   void fold(Operation *op) {
-    SmallVector<Attribute> operands;
-    for (Value operand : op->getOperands()) {
-      RoleValue known = get(operand);
-      auto *attr = std::get_if<IntegerAttr>(&known);
-      operands.push_back(attr ? Attribute(*attr) : Attribute());
-    }
     SmallVector<OpFoldResult> results;
+    bool isFolded = succeeded(tryFold(op, results));
+    // Success without a result means that folding changed the operation.
+    for (int i = 0; i < kMaxChanges && isFolded && results.empty(); ++i)
+      isFolded = succeeded(tryFold(op, results));
     RoleValue value;
-    if (succeeded(op->fold(operands, results)) && results.size() == 1) {
+    if (isFolded && results.size() == 1) {
       if (auto attr = dyn_cast<Attribute>(results[0])) {
         if (auto integer = dyn_cast<IntegerAttr>(attr))
           value = integer;
@@ -424,6 +428,16 @@ private:
       }
     }
     set(op->getResult(0), value);
+  }
+
+  LogicalResult tryFold(Operation *op, SmallVectorImpl<OpFoldResult> &results) {
+    SmallVector<Attribute> operands;
+    for (Value operand : op->getOperands()) {
+      RoleValue known = get(operand);
+      auto *attr = std::get_if<IntegerAttr>(&known);
+      operands.push_back(attr ? Attribute(*attr) : Attribute());
+    }
+    return op->fold(operands, results);
   }
 
   LogicalResult runDim(memref::DimOp op) {

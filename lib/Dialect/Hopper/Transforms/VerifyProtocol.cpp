@@ -47,7 +47,7 @@ static LogicalResult verifyRegisters(WarpSpecializeOp op) {
 /// which hands it on.
 static LogicalResult verifyUse(OpOperand &use) {
   Operation *user = use.getOwner();
-  if (isa<HopperDialect, scf::SCFDialect>(user->getDialect()))
+  if (isa_and_present<HopperDialect, scf::SCFDialect>(user->getDialect()))
     return success();
   return user->emitOpError("takes a slot or a pending product, which only "
                            "operations of the hopper dialect and scf may take");
@@ -64,6 +64,18 @@ static LogicalResult verifyRole(Region &region, StringRef role) {
       if (isa<SlotType, PendingType>(operand.get().getType()) &&
           failed(verifyUse(operand)))
         return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+/// Rings are created, and roles started, by the kernel; all else is a role's.
+static LogicalResult verifyOutsideRoles(tile::KernelOp kernel) {
+  WalkResult result = kernel.walk([](Operation *op) -> WalkResult {
+    bool isRoleOp = isa_and_present<HopperDialect>(op->getDialect()) &&
+                    !isa<CreateRingOp, WarpSpecializeOp>(op);
+    if (isRoleOp && !op->getParentOfType<WarpSpecializeOp>())
+      return op->emitOpError("must stand in a role of hopper.warp_specialize");
     return WalkResult::advance();
   });
   return failure(result.wasInterrupted());
@@ -133,6 +145,8 @@ struct HopperVerifyProtocolPass
   void runOnOperation() override {
     // Folding, which running the roles uses, may touch operations.
     OwningOpRef<tile::KernelOp> kernel = getOperation().clone();
+    if (failed(verifyOutsideRoles(*kernel)))
+      return signalPassFailure();
     WalkResult result = kernel->walk([](WarpSpecializeOp op) {
       bool failedOne =
           failed(verifyPlace(op)) || failed(verifyRegisters(op)) ||
