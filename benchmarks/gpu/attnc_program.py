@@ -128,7 +128,9 @@ class Program:
                 allocate = torch.zeros if step.get("zeroed") else torch.empty
                 buffers[step["buffer"]] = allocate(size, dtype=torch.uint8, device="cuda")
             elif step["op"] == "launch":
-                steps.append(self._bind_launch(step, symbols, buffers, scalars))
+                grid = self._evaluate(step["grid"], symbols)
+                if grid:
+                    steps.append(self._bind_launch(step, grid, symbols, buffers, scalars))
             elif step["op"] == "copy":
                 size = self._evaluate(step["bytes"], symbols)
                 steps.append(self._bind_copy(buffers[step["dst"]], buffers[step["src"]], size))
@@ -152,21 +154,19 @@ class Program:
         run.keep_alive = (dst, src)
         return run
 
-    def _bind_launch(self, step, symbols, buffers, scalars):
+    def _bind_launch(self, step, grid, symbols, buffers, scalars):
         handle, kernel = self._kernels[step["kernel"]]
         values = [self._argument(a, symbols, buffers, scalars) for a in step["args"]]
         params = (ctypes.c_void_p * len(values))(
             *(ctypes.cast(ctypes.byref(v), ctypes.c_void_p) for v in values)
         )
-        grid = self._evaluate(step["grid"], symbols)
         shape = (grid, 1, 1, *kernel["block"], kernel["dynamic_smem_bytes"])
 
         def run(stream):
-            if grid:
-                _check(
-                    _driver().cuLaunchKernel(handle, *shape, stream, params, None),
-                    step["kernel"],
-                )
+            _check(
+                _driver().cuLaunchKernel(handle, *shape, stream, params, None),
+                step["kernel"],
+            )
 
         run.keep_alive = (values, [buffers.get(a.get("buffer")) for a in step["args"]])
         return run

@@ -230,6 +230,9 @@ llvm::Error InvocationBuilder::addLaunch(const Step &step) {
       evaluateSize(step.grid, "the grid of kernel '" + kernel.name + "'");
   if (!grid)
     return grid.takeError();
+  // Often one of several kernels that are each for some sizes.
+  if (*grid == 0)
+    return llvm::Error::success();
   timed.grid = *grid;
   for (auto [expr, value] : {std::pair(&step.bytes, &timed.bytes),
                              std::pair(&step.flops, &timed.flops)}) {
@@ -252,8 +255,6 @@ llvm::Error InvocationBuilder::addLaunch(const Step &step) {
           "kernel '" + kernel.name + "', argument " +
           llvm::Twine(target.parameterValues.size()) + ": " +
           llvm::toString(std::move(error)));
-  if (timed.grid == 0)
-    return llvm::Error::success();
   invocation.steps.push_back(std::move(timed));
   invocation.targets.push_back(std::move(target));
   return llvm::Error::success();

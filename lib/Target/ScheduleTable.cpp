@@ -12,42 +12,56 @@
 using namespace mlir;
 using namespace mlir::attn;
 
-namespace {
-enum class Mask { Any, Without, With };
-
-struct ScheduleRow {
-  StringRef target;
-  unsigned elementBits;
-  /// Largest head dimension that the row serves.
-  int64_t maxHeadDim;
-  /// Whether the operator has a mask_mod.
-  Mask mask;
-  int64_t blockM, blockN, numStages, numWarps;
-};
-} // namespace
-
 // clang-format off
 static constexpr ScheduleRow kTable[] = {
-    // target   bits  D   mask              m    n  stages  warps
-    {"cpu",     16,  128, Mask::Any,        64,  64,  1,      1},
-    {"cpu",     32,  128, Mask::Any,        64,  64,  1,      1},
-    {"sm_80",   16,   64, Mask::Without,   128,  64,  2,      4},
-    {"sm_80",   16,   64, Mask::With,      128,  64,  3,      4},
-    {"sm_80",   16,   96, Mask::Any,       128,  64,  2,      4},
-    {"sm_80",   16,  128, Mask::Any,        64,  96,  2,      4},
-    {"sm_80",   32,  128, Mask::Any,        64,  32,  2,      4},
-    {"sm_90a",  16,   64, Mask::Any,       192, 128,  4,     16},
-    {"sm_90a",  16,  128, Mask::Any,       128, 128,  2,     12},
+    // target   bits  D   mask               queries      m    n  stages  warps
+    {"cpu",     16,  128, MaskKind::Any,     kAnyLength,  64,  64,  1,      1},
+    {"cpu",     32,  128, MaskKind::Any,     kAnyLength,  64,  64,  1,      1},
+    {"sm_80",   16,   64, MaskKind::Without, kAnyLength, 128,  64,  2,      4},
+    {"sm_80",   16,   64, MaskKind::With,    kAnyLength, 128,  64,  3,      4},
+    {"sm_80",   16,   96, MaskKind::Any,     kAnyLength,  64,  80,  2,      4},
+    {"sm_80",   16,  128, MaskKind::Any,     kAnyLength,  64,  96,  2,      4},
+    {"sm_80",   32,   64, MaskKind::Any,     kAnyLength,  64,  32,  2,      4},
+    {"sm_80",   32,  128, MaskKind::Any,     kAnyLength,  64,  32,  2,      4},
+    //                                                                             pipeline               lazy   persistent Q  TMA store
+    {"sm_90a",  16,   64, MaskKind::Any,     kAnyLength, 192, 128,  4,     16, RolePipeline::Overlap, false, false,     1, false},
+    {"sm_90a",  16,  128, MaskKind::Any,     kAnyLength, 128, 128,  2,     12, RolePipeline::Overlap, false, false,     1, false},
 };
 // clang-format on
 
-static bool serves(const ScheduleRow &row, AttentionOp op,
-                   const TargetInfo &target) {
-  Mask mask = op.hasMaskMod() ? Mask::With : Mask::Without;
-  return row.target == target.name &&
-         row.elementBits == op.getElementType().getIntOrFloatBitWidth() &&
-         std::max(op.getQKHeadDim(), op.getVHeadDim()) <= row.maxHeadDim &&
-         (row.mask == Mask::Any || row.mask == mask);
+ArrayRef<ScheduleRow> attn::getScheduleTable() { return kTable; }
+
+bool ScheduleRow::serves(AttentionOp op, const TargetInfo &info) const {
+  return target == info.name &&
+         elementBits == op.getElementType().getIntOrFloatBitWidth() &&
+         std::max(op.getQKHeadDim(), op.getVHeadDim()) <= maxHeadDim &&
+         (mask == MaskKind::Any ||
+          mask == (op.hasMaskMod() ? MaskKind::With : MaskKind::Without));
+}
+
+ScheduleAttr ScheduleRow::getSchedule(MLIRContext *context) const {
+  WarpRolesAttr roles;
+  if (TargetInfo::lookup(target)->hasWarpRoles)
+    roles = WarpRolesAttr::get(context, pipeline, lazyRescale, persistent,
+                               qStages, tmaStore);
+  return ScheduleAttr::get(context, blockM, blockN, numStages, numWarps, roles);
+}
+
+SmallVector<const ScheduleRow *> attn::lookupRows(AttentionOp op,
+                                                  const TargetInfo &target) {
+  int64_t qLen = cast<ShapedType>(op.getQ().getType()).getDimSize(2);
+  SmallVector<const ScheduleRow *> rows;
+  // Lengths up to this one have a row.
+  int64_t covered = ShapedType::isDynamic(qLen) ? 0 : qLen - 1;
+  for (const ScheduleRow &row : kTable) {
+    if (!row.serves(op, target) || row.maxQLen <= covered)
+      continue;
+    rows.push_back(&row);
+    covered = row.maxQLen;
+    if (!ShapedType::isDynamic(qLen))
+      break;
+  }
+  return rows;
 }
 
 // Limits of kernels with warp roles.
@@ -72,15 +86,6 @@ LogicalResult attn::verifyTarget(AttentionOp op, const TargetInfo &target) {
          << " has no kernel for " << target.name
          << ", which serves f16 and bf16 with head dimensions from "
          << kMinRoleHeadDim << "; use target sm_80, which the same GPU runs";
-}
-
-ScheduleAttr attn::lookupSchedule(AttentionOp op, const TargetInfo &target) {
-  const auto *row = llvm::find_if(
-      kTable, [&](const ScheduleRow &row) { return serves(row, op, target); });
-  if (row == std::end(kTable))
-    return {};
-  return ScheduleAttr::get(op.getContext(), row->blockM, row->blockN,
-                           row->numStages, row->numWarps, WarpRolesAttr());
 }
 
 /// What a kernel with warp roles can serve.
@@ -131,6 +136,9 @@ LogicalResult attn::verifySchedule(AttentionOp op, ScheduleAttr schedule,
   int64_t q = schedule.getBlockM() * qkColumns * bytes;
   int64_t k = schedule.getBlockN() * qkColumns * bytes;
   int64_t v = schedule.getBlockN() * vColumns * bytes;
+  WarpRolesAttr roles = schedule.getWarpRoles();
+  if (target.hasWarpRoles && roles)
+    q *= roles.getQStages();
   int64_t total = q + schedule.getNumStages() * (k + v);
   if (total <= target.maxSharedBytes)
     return success();
@@ -140,4 +148,12 @@ LogicalResult attn::verifySchedule(AttentionOp op, ScheduleAttr schedule,
        << schedule.getNumStages() << " stages * (k tile " << k << " + v tile "
        << v << "); lower num_stages, block_n or block_m";
   return diag;
+}
+
+LogicalResult attn::verifySchedules(AttentionOp op, const TargetInfo &target) {
+  if (ArrayAttr shorter = op.getShortSchedulesAttr())
+    for (auto entry : shorter.getAsRange<ShortScheduleAttr>())
+      if (failed(verifySchedule(op, entry.getSchedule(), target)))
+        return failure();
+  return verifySchedule(op, op.getScheduleAttr(), target);
 }

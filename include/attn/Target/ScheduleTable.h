@@ -5,6 +5,7 @@
 
 #include "attn/Dialect/Attn/IR/AttnOps.h"
 #include "attn/Target/TargetInfo.h"
+#include <limits>
 
 namespace mlir::attn {
 
@@ -14,14 +15,51 @@ bool isServed(AttentionOp op, const TargetInfo &target);
 /// Emits an error that names another target if `target` has no kernel for `op`.
 LogicalResult verifyTarget(AttentionOp op, const TargetInfo &target);
 
-/// The table's schedule for `op` on `target`.
-ScheduleAttr lookupSchedule(AttentionOp op, const TargetInfo &target);
+enum class MaskKind { Any, Without, With };
+
+/// Larger than any length.
+constexpr int64_t kAnyLength = std::numeric_limits<int64_t>::max();
+
+/// What the table knows of one class of operators.
+struct ScheduleRow {
+  StringRef target;
+  unsigned elementBits;
+  /// Largest head dimension that the row serves.
+  int64_t maxHeadDim;
+  /// Whether the operator has a mask_mod.
+  MaskKind mask;
+  /// Longest query sequence that the row serves.
+  int64_t maxQLen;
+  int64_t blockM, blockN, numStages, numWarps;
+  /// Targets with warp roles only.
+  RolePipeline pipeline = RolePipeline::Overlap;
+  bool lazyRescale = false;
+  bool persistent = false;
+  int64_t qStages = 1;
+  bool tmaStore = false;
+
+  ScheduleAttr getSchedule(MLIRContext *context) const;
+  /// Whether the row is for `op` on `target`, its length aside.
+  bool serves(AttentionOp op, const TargetInfo &target) const;
+};
+
+/// All rows; of those that serve an operator of some length, the first is
+/// taken.
+ArrayRef<ScheduleRow> getScheduleTable();
+
+/// The rows that `op` on `target` may need, by increasing length: one if the
+/// query length is static or if the table has but one, none if it has none.
+SmallVector<const ScheduleRow *> lookupRows(AttentionOp op,
+                                            const TargetInfo &target);
 
 /// Emits an error that itemises the bytes if `schedule` needs more shared
 /// memory than a program of `target` may use, or doesn't cut the tile into
 /// whole matrix instructions.
 LogicalResult verifySchedule(AttentionOp op, ScheduleAttr schedule,
                              const TargetInfo &target);
+
+/// verifySchedule of all schedules of `op`, which has one.
+LogicalResult verifySchedules(AttentionOp op, const TargetInfo &target);
 
 } // namespace mlir::attn
 

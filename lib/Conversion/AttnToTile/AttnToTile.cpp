@@ -33,11 +33,37 @@ MatmulChoice chooseMatmul(Type element, const TargetInfo &target) {
   return {tile::MatmulPath::MMA, "s16816"};
 }
 
-std::string getKernelName(AttentionOp op, MatmulChoice matmul) {
+/// The query lengths from `first` to `last` and the schedule for them.
+struct ScheduledLengths {
+  static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
+
+  ScheduleAttr schedule;
+  int64_t first = 0;
+  int64_t last = kNoLimit;
+
+  bool isAll() const { return first == 0 && last == kNoLimit; }
+};
+
+SmallVector<ScheduledLengths> getScheduledLengths(AttentionOp op) {
+  SmallVector<ScheduledLengths> result;
+  int64_t first = 0;
+  if (ArrayAttr shorter = op.getShortSchedulesAttr())
+    for (auto entry : shorter.getAsRange<ShortScheduleAttr>()) {
+      result.push_back({entry.getSchedule(), first, entry.getMaxQLen()});
+      first = entry.getMaxQLen() + 1;
+    }
+  result.push_back({op.getScheduleAttr(), first});
+  return result;
+}
+
+std::string getKernelName(AttentionOp op, MatmulChoice matmul,
+                          const ScheduledLengths &lengths) {
   std::string name;
   llvm::raw_string_ostream os(name);
   os << "fused_attn_" << matmul.name << '_' << op.getElementType() << "_d"
      << op.getQKHeadDim();
+  if (lengths.last != ScheduledLengths::kNoLimit)
+    os << "_q" << lengths.last;
   return name;
 }
 
@@ -52,10 +78,11 @@ std::optional<float> getFoldableScale(AttentionOp op) {
 /// Builds the body of the fused kernel of one attention op.
 class FusedKernelBuilder {
 public:
-  FusedKernelBuilder(AttentionOp op, MatmulChoice matmul)
-      : op(op), matmul(matmul), builder(op.getLoc(), op.getContext()),
-        blockM(op.getScheduleAttr().getBlockM()),
-        blockN(op.getScheduleAttr().getBlockN()) {}
+  FusedKernelBuilder(AttentionOp op, MatmulChoice matmul,
+                     const ScheduledLengths &lengths)
+      : op(op), matmul(matmul), lengths(lengths), schedule(lengths.schedule),
+        builder(op.getLoc(), op.getContext()), blockM(schedule.getBlockM()),
+        blockN(schedule.getBlockN()) {}
 
   /// The operands that the kernel takes, in the order of its arguments.
   static SmallVector<Value> getKernelOperands(AttentionOp op) {
@@ -69,12 +96,13 @@ public:
 
   tile::KernelOp build() {
     SmallVector<Value> operands = getKernelOperands(op);
-    auto kernel = tile::KernelOp::create(
-        builder, getKernelName(op, matmul), ValueRange(operands).getTypes(),
-        static_cast<int32_t>(op.getScheduleAttr().getNumWarps()));
-    kernel.setNumStages(
-        static_cast<uint32_t>(op.getScheduleAttr().getNumStages()));
-    if (WarpRolesAttr roles = op.getScheduleAttr().getWarpRoles())
+    auto kernel =
+        tile::KernelOp::create(builder, getKernelName(op, matmul, lengths),
+                               ValueRange(operands).getTypes(),
+                               static_cast<int32_t>(schedule.getNumWarps()));
+    kernel.setNumStages(static_cast<uint32_t>(schedule.getNumStages()));
+    kernel->setAttr(ScheduleAttr::getKernelAttrName(), schedule);
+    if (WarpRolesAttr roles = schedule.getWarpRoles())
       kernel->setAttr(WarpRolesAttr::getKernelAttrName(), roles);
     args.map(operands, kernel.getBody().getArguments());
     builder.setInsertionPointToStart(&kernel.getBody().front());
@@ -356,6 +384,8 @@ private:
 
   AttentionOp op;
   MatmulChoice matmul;
+  const ScheduledLengths &lengths;
+  ScheduleAttr schedule;
   ImplicitLocOpBuilder builder;
   int64_t blockM, blockN;
   IRMapping args;
@@ -363,19 +393,22 @@ private:
   Value zero, minusInf, softmaxScale, q;
 };
 
-/// Builds the launch of the fused kernel in place of the op.
+/// Builds the launch of a fused kernel before the op.
 class LaunchBuilder {
 public:
   explicit LaunchBuilder(AttentionOp op) : op(op), builder(op.getLoc(), op) {}
 
-  void build(tile::KernelOp kernel) {
+  void build(tile::KernelOp kernel, const ScheduledLengths &lengths) {
     Value batches = getSize(op.getQ(), 0);
     Value qLen = getSize(op.getQ(), 2);
     Value kvLen = getSize(op.getK(), 2);
     Value heads = constant(op.getNumQueryHeads());
     Value tiles = arith::CeilDivSIOp::create(
-        builder, qLen, constant(op.getScheduleAttr().getBlockM()));
+        builder, qLen, constant(lengths.schedule.getBlockM()));
     Value grid = product({tiles, heads, batches});
+    // A launch of no program is skipped.
+    if (!lengths.isAll())
+      grid = product({grid, contains(lengths, qLen)});
     tile::LaunchOp::create(builder, kernel.getSymName(), grid,
                            FusedKernelBuilder::getKernelOperands(op),
                            countBytes(batches, qLen, kvLen),
@@ -388,6 +421,21 @@ private:
   }
   Value getSize(Value operand, int64_t dim) {
     return builder.createOrFold<memref::DimOp>(builder.getLoc(), operand, dim);
+  }
+  /// 1 or 0.
+  Value contains(const ScheduledLengths &lengths, Value qLen) {
+    auto isAtMost = [&](Value a, Value b) -> Value {
+      Value result =
+          arith::CmpIOp::create(builder, arith::CmpIPredicate::sle, a, b);
+      return arith::IndexCastUIOp::create(builder, builder.getIndexType(),
+                                          result);
+    };
+    SmallVector<Value> conditions;
+    if (lengths.first > 0)
+      conditions.push_back(isAtMost(constant(lengths.first), qLen));
+    if (lengths.last != ScheduledLengths::kNoLimit)
+      conditions.push_back(isAtMost(qLen, constant(lengths.last)));
+    return product(conditions);
   }
   Value product(ArrayRef<Value> factors) {
     Value result = factors.front();
@@ -439,7 +487,7 @@ LogicalResult verifyConvertible(AttentionOp op, const TargetInfo &target) {
     return failure();
   if (!op.getScheduleAttr())
     return op.emitOpError("has no schedule; run attn-select-schedule first");
-  return verifySchedule(op, op.getScheduleAttr(), target);
+  return verifySchedules(op, target);
 }
 
 struct ConvertAttnToTilePass
@@ -465,10 +513,12 @@ struct ConvertAttnToTilePass
   static void convert(AttentionOp op, const TargetInfo &info,
                       SymbolTable &symbols) {
     MatmulChoice matmul = chooseMatmul(op.getElementType(), info);
-    tile::KernelOp kernel = FusedKernelBuilder(op, matmul).build();
-    // The table makes the name unique.
-    symbols.insert(kernel);
-    LaunchBuilder(op).build(kernel);
+    for (const ScheduledLengths &lengths : getScheduledLengths(op)) {
+      tile::KernelOp kernel = FusedKernelBuilder(op, matmul, lengths).build();
+      // The table makes the name unique.
+      symbols.insert(kernel);
+      LaunchBuilder(op).build(kernel, lengths);
+    }
     op.erase();
   }
 };

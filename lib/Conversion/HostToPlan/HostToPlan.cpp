@@ -356,6 +356,23 @@ LogicalResult PlanBuilder::addCast(memref::CastOp op) {
   return success();
 }
 
+/// The plan has no "greater": such comparisons take their operands the other
+/// way round.
+static bool isGreaterComparison(Operation &op) {
+  auto compare = dyn_cast<arith::CmpIOp>(op);
+  if (!compare)
+    return false;
+  switch (compare.getPredicate()) {
+  case arith::CmpIPredicate::sge:
+  case arith::CmpIPredicate::uge:
+  case arith::CmpIPredicate::sgt:
+  case arith::CmpIPredicate::ugt:
+    return true;
+  default:
+    return false;
+  }
+}
+
 /// The plan's name for an arithmetic op on index, or "".
 static StringRef getOperatorName(Operation &op) {
   if (auto compare = dyn_cast<arith::CmpIOp>(op)) {
@@ -364,9 +381,13 @@ static StringRef getOperatorName(Operation &op) {
       return "eq";
     case arith::CmpIPredicate::sle:
     case arith::CmpIPredicate::ule:
+    case arith::CmpIPredicate::sge:
+    case arith::CmpIPredicate::uge:
       return "le";
     case arith::CmpIPredicate::slt:
     case arith::CmpIPredicate::ult:
+    case arith::CmpIPredicate::sgt:
+    case arith::CmpIPredicate::ugt:
       return "lt";
     default:
       return "";
@@ -397,6 +418,8 @@ LogicalResult PlanBuilder::addExpr(Operation &op) {
   FailureOr<Attribute> b = getExpr(op.getOperand(1), &op);
   if (failed(a) || failed(b))
     return failure();
+  if (isGreaterComparison(op))
+    std::swap(*a, *b);
   exprs[op.getResult(0)] = expr.binary(name, *a, *b);
   return success();
 }

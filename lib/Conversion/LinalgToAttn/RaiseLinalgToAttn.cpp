@@ -709,7 +709,8 @@ void Matcher::rewrite(RewriterBase &rewriter) {
       /*cu_q=*/Value(), /*cu_k=*/Value(), /*kv_len=*/Value(),
       /*block_table=*/Value(), /*q_scale=*/Value(), /*k_scale=*/Value(),
       /*v_scale=*/Value(), init, /*lse=*/Value(),
-      rewriter.getF32FloatAttr(static_cast<float>(scale)), ScheduleAttr());
+      rewriter.getF32FloatAttr(static_cast<float>(scale)),
+      /*schedule=*/ScheduleAttr(), /*short_schedules=*/ArrayAttr());
   bool isIdentity =
       scoreMod.front().back().getOperand(0) == scoreMod.front().getArgument(0);
   if (!isIdentity)

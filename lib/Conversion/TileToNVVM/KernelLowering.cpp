@@ -161,6 +161,8 @@ void KernelLowering::createFunction() {
   function->setAttr("attn.dynamic_smem_bytes",
                     emit.getI64IntegerAttr(sharedBytes));
   function->setAttr("attn.num_warps", kernel.getNumWarpsAttr());
+  if (Attribute schedule = kernel->getAttr("attn.schedule"))
+    function->setAttr("attn.schedule", schedule);
   emit.setInsertionPointToStart(function.addEntryBlock(emit));
   emit.setFunction(function);
 

@@ -22,6 +22,8 @@ LogicalResult KernelLowering::run() {
                                   {pointer, builder.getI32Type()});
   auto func = LLVM::LLVMFuncOp::create(builder, kernel.getLoc(),
                                        kernel.getSymName(), type);
+  if (Attribute schedule = kernel->getAttr("attn.schedule"))
+    func->setAttr("attn.schedule", schedule);
   entry = func.addEntryBlock(builder);
   builder.setInsertionPointToStart(entry);
   programId = entry->getArgument(1);

@@ -54,3 +54,17 @@ func.func @size(%x: tensor<1x2x4294967297x64xf16>) -> tensor<1x2x4294967297x64xf
       outs(%x : tensor<1x2x4294967297x64xf16>) -> tensor<1x2x4294967297x64xf16>
   return %r : tensor<1x2x4294967297x64xf16>
 }
+
+// -----
+
+// The schedules for short sequences are checked as well.
+func.func @short(%x: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
+  // expected-error @below {{schedule: block_m = 32 must be a multiple of 16 * num_warps = 64}}
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>)
+      outs(%x : tensor<1x2x?x64xf16>)
+      {schedule = #attn.schedule<block_m = 64, block_n = 32, num_stages = 3, num_warps = 4>,
+       short_schedules = [#attn.short_schedule<max_q_len = 64, schedule = <block_m = 32, block_n = 32, num_stages = 3, num_warps = 4>>]}
+      -> tensor<1x2x?x64xf16>
+  return %r : tensor<1x2x?x64xf16>
+}

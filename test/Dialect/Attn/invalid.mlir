@@ -502,3 +502,34 @@ func.func @merge_lse_shape(%o: tensor<8x64xf16>, %l: tensor<9xf32>) {
 
 // expected-error@+1 {{num_warps must be in [1, 32], not 33}}
 #s = #attn.schedule<block_m = 64, block_n = 64, num_stages = 2, num_warps = 33>
+
+// -----
+
+func.func @short_without_schedule(%x: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
+  // expected-error @below {{has short_schedules but no schedule for longer sequences}}
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>)
+      outs(%x : tensor<1x2x?x64xf16>)
+      {short_schedules = [#attn.short_schedule<max_q_len = 8, schedule = <block_m = 64, block_n = 64, num_stages = 2, num_warps = 4>>]}
+      -> tensor<1x2x?x64xf16>
+  return %r : tensor<1x2x?x64xf16>
+}
+
+// -----
+
+#s = #attn.schedule<block_m = 64, block_n = 64, num_stages = 2, num_warps = 4>
+func.func @short_order(%x: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
+  // expected-error @below {{short_schedules: max_q_len must increase, but 8 follows 8}}
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>)
+      outs(%x : tensor<1x2x?x64xf16>)
+      {schedule = #s, short_schedules = [#attn.short_schedule<max_q_len = 8, schedule = #s>,
+                                         #attn.short_schedule<max_q_len = 8, schedule = #s>]}
+      -> tensor<1x2x?x64xf16>
+  return %r : tensor<1x2x?x64xf16>
+}
+
+// -----
+
+// expected-error @below {{max_q_len must be in [1, 1073741824], not 0}}
+#short = #attn.short_schedule<max_q_len = 0, schedule = <block_m = 64, block_n = 64, num_stages = 2, num_warps = 4>>

@@ -36,6 +36,17 @@ WarpRolesAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+LogicalResult
+ShortScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                          int64_t maxQLen, ScheduleAttr schedule) {
+  // Kernels take no longer ones.
+  constexpr int64_t kMaxLength = int64_t(1) << 30;
+  if (maxQLen < 1 || maxQLen > kMaxLength)
+    return emitError() << "max_q_len must be in [1, " << kMaxLength << "], not "
+                       << maxQLen;
+  return success();
+}
+
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t blockM, int64_t blockN,
                                    int64_t numStages, int64_t numWarps,

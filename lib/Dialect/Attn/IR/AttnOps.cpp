@@ -177,6 +177,23 @@ static LogicalResult verifyRequiredOperands(AttentionOp op) {
   return success();
 }
 
+static LogicalResult verifyShortSchedules(AttentionOp op) {
+  if (!op.getShortSchedulesAttr())
+    return success();
+  if (!op.getScheduleAttr())
+    return op.emitOpError("has short_schedules but no schedule for longer "
+                          "sequences");
+  int64_t previous = 0;
+  for (auto entry :
+       op.getShortSchedulesAttr().getAsRange<ShortScheduleAttr>()) {
+    if (entry.getMaxQLen() <= previous)
+      return op.emitOpError("short_schedules: max_q_len must increase, but ")
+             << entry.getMaxQLen() << " follows " << previous;
+    previous = entry.getMaxQLen();
+  }
+  return success();
+}
+
 LogicalResult AttentionOp::verify() {
   if (failed(verifyRequiredOperands(*this)) || failed(verifyForm(*this)) ||
       failed(verifyShapes(*this)) || failed(verifyElementTypes(*this)))
@@ -185,7 +202,7 @@ LogicalResult AttentionOp::verify() {
     return emitOpError("has both a scale attribute and a scale operand");
   if (std::optional<APFloat> scale = getScale(); scale && !scale->isFinite())
     return emitOpError("scale must be finite");
-  return success();
+  return verifyShortSchedules(*this);
 }
 
 /// Ops besides arith and math that a mod region may hold.

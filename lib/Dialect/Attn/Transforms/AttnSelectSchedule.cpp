@@ -33,14 +33,26 @@ struct AttnSelectSchedulePass
   static LogicalResult select(AttentionOp op, const TargetInfo &info) {
     if (failed(verifySupported(op)) || failed(verifyTarget(op, info)))
       return failure();
-    if (!op.getScheduleAttr()) {
-      ScheduleAttr schedule = lookupSchedule(op, info);
-      if (!schedule)
-        return op.emitOpError("has no row in the schedule table for target ")
-               << info.name << "; write a #attn.schedule on it";
-      op.setScheduleAttr(schedule);
-    }
-    return verifySchedule(op, op.getScheduleAttr(), info);
+    if (!op.getScheduleAttr() && failed(selectFromTable(op, info)))
+      return failure();
+    return verifySchedules(op, info);
+  }
+
+  static LogicalResult selectFromTable(AttentionOp op, const TargetInfo &info) {
+    SmallVector<const ScheduleRow *> rows = lookupRows(op, info);
+    if (rows.empty())
+      return op.emitOpError("has no row in the schedule table for target ")
+             << info.name << "; write a #attn.schedule on it";
+    MLIRContext *context = op.getContext();
+    op.setScheduleAttr(rows.pop_back_val()->getSchedule(context));
+    if (rows.empty())
+      return success();
+    SmallVector<Attribute> shorter;
+    for (const ScheduleRow *row : rows)
+      shorter.push_back(ShortScheduleAttr::get(context, row->maxQLen,
+                                               row->getSchedule(context)));
+    op.setShortSchedulesAttr(ArrayAttr::get(context, shorter));
+    return success();
   }
 };
 } // namespace

@@ -78,6 +78,32 @@ def Attn_ScheduleAttr : AttrDef<AttnDialect, "Schedule"> {
     (`,` `warp_roles` `=` $warpRoles^)? `>`
   }];
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The attribute of a tile.kernel, and of the function that it becomes.
+    static ::llvm::StringRef getKernelAttrName() { return "attn.schedule"; }
+  }];
 }
+
+def Attn_ShortScheduleAttr : AttrDef<AttnDialect, "ShortSchedule"> {
+  let mnemonic = "short_schedule";
+  let summary = "A schedule for short query sequences";
+  let description = [{
+    `schedule` is for sequences of at most `max_q_len` queries. The length is
+    known when the program runs, so that a kernel is made for each schedule of
+    an operator, and the plan launches one of them.
+
+    ```mlir
+    #attn.short_schedule<max_q_len = 512, schedule = <block_m = 128, block_n = 64, num_stages = 2, num_warps = 4>>
+    ```
+  }];
+  let parameters = (ins "int64_t":$maxQLen, "::mlir::attn::ScheduleAttr":$schedule);
+  let assemblyFormat = [{
+    `<` `max_q_len` `=` $maxQLen `,` `schedule` `=` $schedule `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
+def Attn_ShortScheduleArrayAttr
+    : TypedArrayAttrBase<Attn_ShortScheduleAttr, "schedules by increasing max_q_len">;
 
 #endif // ATTN_DIALECT_ATTN_IR_ATTNATTRIBUTES_TD

@@ -62,6 +62,10 @@ def AttentionOp : Attn_Op<"attention", [
     - NaN or Inf in a masked key never matters.
     - Causal is bottom-right aligned: `kv_idx <= q_idx + kv_len - q_len`.
 
+    `schedule` says how the fused kernel is tiled; `attn-select-schedule` fills
+    it in. With `short_schedules`, which go by increasing query length, it is
+    for the sequences that are longer than all of theirs.
+
     The remaining operands (`sink`, `cu_q`, `cu_k`, `kv_len`, `block_table`,
     `q_scale`, `k_scale`, `v_scale`) fix the operator's form; a lowering that
     can't serve one yet refuses it by name.
@@ -94,7 +98,8 @@ def AttentionOp : Attn_Op<"attention", [
     Optional<Attn_Shaped>:$v_scale,
     Attn_Shaped4D:$o, Optional<Attn_Shaped>:$lse,
     OptionalAttr<F32Attr>:$scale,
-    OptionalAttr<Attn_ScheduleAttr>:$schedule);
+    OptionalAttr<Attn_ScheduleAttr>:$schedule,
+    OptionalAttr<Attn_ShortScheduleArrayAttr>:$short_schedules);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region AnyRegion:$score_mod, AnyRegion:$mask_mod);
 

@@ -1,0 +1,261 @@
+//===- ScheduleTableTest.cpp - Every row of the table, through ptxas ------===//
+
+#include "attn/Target/ScheduleTable.h"
+#include "attn/Compiler/Assembler.h"
+#include "attn/Target/PTX.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Program.h"
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace mlir::attn;
+
+namespace {
+constexpr char kCausal[] = R"mlir(
+    mask_mod (%b: i32, %h: i32, %q_idx: i32, %kv_idx: i32) {
+      %visible = arith.cmpi sle, %kv_idx, %q_idx : i32
+      attn.yield %visible : i1
+    })mlir";
+
+/// A class of operators that one row of the table serves.
+struct Problem {
+  const ScheduleRow *row;
+  const char *element;
+  bool isMasked;
+};
+
+std::string getName(const Problem &problem) {
+  const ScheduleRow &row = *problem.row;
+  std::string queries =
+      row.maxQLen == kAnyLength ? "" : "_q" + std::to_string(row.maxQLen);
+  return llvm::formatv("{0}_{1}_d{2}{3}{4}", row.target, problem.element,
+                       row.maxHeadDim, queries,
+                       problem.isMasked ? "_masked" : "");
+}
+
+void PrintTo(const Problem &problem, std::ostream *os) {
+  *os << getName(problem);
+}
+
+/// 3xTF32 holds each operand in two parts: above D = 64, every tile that was
+/// tried spills some registers.
+bool isKnownToSpill(const ScheduleRow &row) {
+  return row.elementBits == 32 && row.maxHeadDim > 64;
+}
+
+std::vector<Problem> getProblems(bool isGPU) {
+  std::vector<Problem> problems;
+  for (const ScheduleRow &row : getScheduleTable()) {
+    if (TargetInfo::lookup(row.target)->isGPU != isGPU)
+      continue;
+    SmallVector<const char *, 2> elements = {"f16", "bf16"};
+    if (row.elementBits == 32)
+      elements = {"f32"};
+    for (const char *element : elements)
+      for (bool isMasked : {false, true})
+        if (row.mask == MaskKind::Any ||
+            row.mask == (isMasked ? MaskKind::With : MaskKind::Without))
+          problems.push_back({&row, element, isMasked});
+  }
+  return problems;
+}
+
+class ScheduleTableTest : public testing::TestWithParam<Problem> {
+protected:
+  ScheduleTableTest() {
+    DialectRegistry registry;
+    registerAttncDialects(registry);
+    context.appendDialectRegistry(registry);
+    context.loadDialect<AttnDialect>();
+    context.printOpOnDiagnostic(false);
+  }
+
+  /// An operator of the row's class; without a schedule if `schedule` is empty,
+  /// and with a dynamic query length if `qLen` is.
+  OwningOpRef<ModuleOp> parse(const Twine &schedule, const Twine &qLen) {
+    const Problem &problem = GetParam();
+    std::string type = llvm::formatv("tensor<?x8x{0}x{1}x{2}>", qLen.str(),
+                                     problem.row->maxHeadDim, problem.element);
+    std::string keys = llvm::formatv("tensor<?x8x?x{0}x{1}>",
+                                     problem.row->maxHeadDim, problem.element);
+    return parseSourceString<ModuleOp>(
+        llvm::formatv(R"mlir(
+func.func @attention(%q: {0}, %k: {1}, %v: {1}, %o: {0}) -> {0} {{
+  %r = attn.attention ins(%q, %k, %v : {0}, {1}, {1}) outs(%o : {0}) {{{2}}
+    {3} -> {0}
+  return %r : {0}
+})mlir",
+                      type, keys, schedule.str(),
+                      problem.isMasked ? kCausal : "")
+            .str(),
+        &context);
+  }
+
+  std::string getScheduleText() {
+    std::string text = "schedule = ";
+    llvm::raw_string_ostream(text) << GetParam().row->getSchedule(&context);
+    return text;
+  }
+
+  /// Compiles the row's schedule to machine code; empty, with the reason in
+  /// `diagnostics`, if that fails.
+  std::string assemble(bool werrorPerf) {
+    ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+      llvm::raw_string_ostream(diagnostics) << diagnostic << '\n';
+      return success();
+    });
+    OwningOpRef<ModuleOp> module = parse(getScheduleText(), "?");
+    if (!module)
+      return "";
+    ::attn::CompileOptions options;
+    options.target = GetParam().row->target.str();
+    llvm::Expected<std::string> code = assemble(*module, options, werrorPerf);
+    if (code)
+      return std::move(*code);
+    diagnostics += llvm::toString(code.takeError());
+    return "";
+  }
+
+  static llvm::Expected<std::string>
+  assemble(ModuleOp module, const ::attn::CompileOptions &options,
+           bool werrorPerf) {
+    auto lowered = ::attn::lower(module, options);
+    if (!lowered)
+      return lowered.takeError();
+    auto ptx = translateToPTX(::attn::getGPUModule(**lowered), options.target);
+    if (!ptx)
+      return ptx.takeError();
+    auto assembled = ::attn::assemble(**lowered, *ptx, options, {werrorPerf});
+    if (!assembled)
+      return assembled.takeError();
+    return std::move(assembled->cubin);
+  }
+
+  MLIRContext context;
+  std::string diagnostics;
+};
+
+/// The assembler's counterpart, if there is one; its output goes to a file.
+std::optional<std::string> findDisassembler() {
+  for (StringRef name : {"nvdisasm", "cuobjdump"})
+    if (auto path = llvm::sys::findProgramByName(name))
+      return *path;
+  return std::nullopt;
+}
+
+std::string disassemble(StringRef disassembler, StringRef cubin) {
+  SmallString<128> input, output;
+  if (llvm::sys::fs::createTemporaryFile("attnc", "cubin", input) ||
+      llvm::sys::fs::createTemporaryFile("attnc", "sass", output))
+    return "";
+  llvm::FileRemover removeInput(input), removeOutput(output);
+  std::error_code error;
+  llvm::raw_fd_ostream(input, error) << cubin;
+  SmallVector<StringRef> args = {disassembler};
+  if (disassembler.ends_with("cuobjdump"))
+    args.push_back("-sass");
+  args.push_back(input);
+  llvm::sys::ExecuteAndWait(disassembler, args, std::nullopt,
+                            {std::nullopt, StringRef(output), std::nullopt});
+  auto text = llvm::MemoryBuffer::getFile(output);
+  return text ? (*text)->getBuffer().str() : "";
+}
+
+/// No row is shadowed by an earlier one, and some row serves every length.
+TEST_P(ScheduleTableTest, IsReachable) {
+  const ScheduleRow &row = *GetParam().row;
+  const TargetInfo &target = *TargetInfo::lookup(row.target);
+  auto lookup = [&](const Twine &qLen) {
+    OwningOpRef<ModuleOp> module = parse("", qLen);
+    SmallVector<const ScheduleRow *> rows;
+    module->walk([&](AttentionOp op) { rows = lookupRows(op, target); });
+    return rows;
+  };
+  SmallVector<const ScheduleRow *> rows = lookup("?");
+  EXPECT_TRUE(llvm::is_contained(rows, &row));
+  ASSERT_FALSE(rows.empty());
+  EXPECT_EQ(rows.back()->maxQLen, kAnyLength);
+  for (auto [shorter, longer] : llvm::zip(rows, llvm::drop_begin(rows)))
+    EXPECT_LT(shorter->maxQLen, longer->maxQLen);
+  // A length that is known has one row.
+  const int64_t longest = std::min<int64_t>(row.maxQLen, 1 << 20);
+  EXPECT_EQ(lookup(Twine(longest)), SmallVector<const ScheduleRow *>{&row});
+}
+
+TEST_P(ScheduleTableTest, FitsTheTarget) {
+  const TargetInfo &target = *TargetInfo::lookup(GetParam().row->target);
+  OwningOpRef<ModuleOp> module = parse(getScheduleText(), "?");
+  ASSERT_TRUE(module);
+  module->walk([&](AttentionOp op) {
+    EXPECT_TRUE(succeeded(verifySchedules(op, target)));
+  });
+}
+
+class GPUScheduleTest : public ScheduleTableTest {};
+
+TEST_P(GPUScheduleTest, PleasesPtxas) {
+  auto ptxas = ::attn::findPtxas();
+  if (!ptxas)
+    GTEST_SKIP() << llvm::toString(ptxas.takeError());
+  // A row that stops spilling must lose its exception.
+  EXPECT_EQ(assemble(/*werrorPerf=*/true).empty(),
+            isKnownToSpill(*GetParam().row))
+      << diagnostics;
+}
+
+/// The driver of a newer GPU assembles the same PTX.
+TEST_P(GPUScheduleTest, PleasesPtxasOfNewerGPUs) {
+  auto ptxas = ::attn::findPtxas();
+  if (!ptxas)
+    GTEST_SKIP() << llvm::toString(ptxas.takeError());
+  const ScheduleRow &row = *GetParam().row;
+  // PTX for sm_90a is for no other GPU.
+  if (TargetInfo::lookup(row.target)->hasWarpRoles || isKnownToSpill(row))
+    return;
+  OwningOpRef<ModuleOp> module = parse(getScheduleText(), "?");
+  ASSERT_TRUE(module);
+  ::attn::CompileOptions options;
+  options.target = row.target.str();
+  auto program = ::attn::compile(*module, options);
+  ASSERT_TRUE(static_cast<bool>(program))
+      << llvm::toString(program.takeError());
+  auto assembled = ::attn::runPtxas(program->ptx, "sm_90");
+  ASSERT_TRUE(static_cast<bool>(assembled))
+      << llvm::toString(assembled.takeError());
+  ASSERT_EQ(assembled->kernels.size(), 1u);
+  EXPECT_EQ(assembled->kernels.front().spillStoreBytes, 0) << assembled->log;
+}
+
+TEST_P(GPUScheduleTest, UsesTheMatrixUnit) {
+  auto ptxas = ::attn::findPtxas();
+  if (!ptxas)
+    GTEST_SKIP() << llvm::toString(ptxas.takeError());
+  std::optional<std::string> disassembler = findDisassembler();
+  if (!disassembler)
+    GTEST_SKIP() << "no nvdisasm or cuobjdump in $PATH";
+  const bool hasWgmma =
+      TargetInfo::lookup(GetParam().row->target)->hasWarpRoles;
+  const std::string code = assemble(/*werrorPerf=*/false);
+  ASSERT_FALSE(code.empty()) << diagnostics;
+  EXPECT_NE(disassemble(*disassembler, code).find(hasWgmma ? "HGMMA" : "HMMA"),
+            std::string::npos);
+}
+
+std::string getTestName(const testing::TestParamInfo<Problem> &info) {
+  return getName(info.param);
+}
+
+INSTANTIATE_TEST_SUITE_P(CPU, ScheduleTableTest,
+                         testing::ValuesIn(getProblems(/*isGPU=*/false)),
+                         getTestName);
+INSTANTIATE_TEST_SUITE_P(GPU, ScheduleTableTest,
+                         testing::ValuesIn(getProblems(/*isGPU=*/true)),
+                         getTestName);
+INSTANTIATE_TEST_SUITE_P(GPU, GPUScheduleTest,
+                         testing::ValuesIn(getProblems(/*isGPU=*/true)),
+                         getTestName);
+} // namespace
