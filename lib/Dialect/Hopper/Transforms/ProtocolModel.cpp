@@ -391,11 +391,12 @@ private:
 
 LogicalResult hopper::verifyProgram(WarpSpecializeOp op,
                                     const ProgramTrace &program,
-                                    const ProblemSample &sample) {
+                                    const ProblemSample &sample,
+                                    bool isPersistent) {
   RoleModel producer(sample);
   if (failed(producer.run(program.producer)))
     return failure();
-  if (program.isPersistent && producer.hasTilesLeft())
+  if (isPersistent && producer.hasTilesLeft())
     return op.emitOpError("stands in a persistent kernel, but doesn't ask for "
                           "tiles until there is none left, ")
            << sample.describe() << "; some would be left out";

@@ -24,9 +24,9 @@
 namespace mlir::hopper {
 
 /// Fails, with an error at the place, if `program`, which is the trace of `op`
-/// for `sample`, breaks a rule.
+/// for `sample`, breaks a rule. A persistent one must take all its tiles.
 LogicalResult verifyProgram(WarpSpecializeOp op, const ProgramTrace &program,
-                            const ProblemSample &sample);
+                            const ProblemSample &sample, bool isPersistent);
 
 } // namespace mlir::hopper
 

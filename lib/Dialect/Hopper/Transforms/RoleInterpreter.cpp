@@ -586,7 +586,7 @@ ProgramInterpreter::ProgramInterpreter(WarpSpecializeOp op)
     : op(op), producer(std::make_unique<RoleInterpreter>(op, op.getProducer())),
       consumer(std::make_unique<RoleInterpreter>(op, op.getConsumer())),
       areWarpgroupsEqual(!containsAny<WarpgroupIdOp>(op)),
-      isPersistent(containsAny<NumTilesOp, NextTileOp>(op)) {}
+      persistent(containsAny<NumTilesOp, NextTileOp>(op)) {}
 
 ProgramInterpreter::~ProgramInterpreter() = default;
 
@@ -599,7 +599,6 @@ FailureOr<ProgramTrace> ProgramInterpreter::run(const ProblemSample &sample) {
     if (event.kind == Kind::Put)
       numbers[{event.tile.ring, event.tile.number}] = event.value;
   ProgramTrace program;
-  program.isPersistent = isPersistent;
   program.producer = std::move(*trace);
   for (int64_t warpgroup = 0; warpgroup < op.getWarpgroups(); ++warpgroup) {
     if (warpgroup > 0 && areWarpgroupsEqual) {

@@ -109,21 +109,27 @@ static int64_t getStepRows(WarpSpecializeOp op) {
 }
 
 /// Problems and programs for which loops have 0 to 5 and many steps, whole and
-/// ragged, rings wrap around, and persistent programs take 1 to 5 tiles.
-static std::vector<ProblemSample> getSamples(WarpSpecializeOp op) {
+/// ragged, rings wrap around, and persistent programs take 1, 3 and 5 tiles.
+static std::vector<ProblemSample> getSamples(WarpSpecializeOp op,
+                                             bool isPersistent) {
   struct Program {
     int64_t querySize, program, numTiles;
   };
   // No program runs without a query.
   static constexpr Program kPrograms[] = {{1, 0, 1},    {129, 1, 3},
-                                          {1000, 0, 2}, {1000, 1, 1},
-                                          {1000, 3, 5}, {1000, 5, 4}};
+                                          {1000, 3, 5}, {1000, 0, 1},
+                                          {1000, 1, 1}, {1000, 5, 1}};
+  // The tiles of these are many enough.
+  static constexpr size_t kNumPersistent = 3;
   static constexpr int64_t kNumPrograms = 7;
+  ArrayRef<Program> programs = kPrograms;
+  if (isPersistent)
+    programs = programs.take_front(kNumPersistent);
   int64_t rows = getStepRows(op);
   std::vector<ProblemSample> samples;
   for (int64_t otherSize : {int64_t(0), int64_t(1), rows + 1, 3 * rows,
                             4 * rows - 1, 4 * rows + 1, 7 * rows, 12 * rows})
-    for (auto [querySize, program, numTiles] : kPrograms)
+    for (auto [querySize, program, numTiles] : programs)
       samples.push_back({querySize, otherSize, program, kNumPrograms,
                          program + 1 + (numTiles - 1) * kNumPrograms});
   return samples;
@@ -131,9 +137,11 @@ static std::vector<ProblemSample> getSamples(WarpSpecializeOp op) {
 
 static LogicalResult verifySamples(WarpSpecializeOp op) {
   ProgramInterpreter interpreter(op);
-  for (const ProblemSample &sample : getSamples(op)) {
+  for (const ProblemSample &sample :
+       getSamples(op, interpreter.isPersistent())) {
     FailureOr<ProgramTrace> program = interpreter.run(sample);
-    if (failed(program) || failed(verifyProgram(op, *program, sample)))
+    if (failed(program) ||
+        failed(verifyProgram(op, *program, sample, interpreter.isPersistent())))
       return failure();
   }
   return success();

@@ -75,8 +75,6 @@ struct RoleTrace {
 struct ProgramTrace {
   RoleTrace producer;
   std::vector<RoleTrace> warpgroups;
-  /// Whether the program must take tiles until there is none left.
-  bool isPersistent = false;
 };
 
 /// One problem and program.
@@ -102,6 +100,9 @@ public:
   explicit ProgramInterpreter(WarpSpecializeOp op);
   ~ProgramInterpreter();
 
+  /// Whether the program must take tiles until there is none left.
+  bool isPersistent() const { return persistent; }
+
   /// Control flow, the numbers of tiles and slots must follow from sizes,
   /// numbers in rings and what a program knows about itself.
   FailureOr<ProgramTrace> run(const ProblemSample &sample);
@@ -109,7 +110,7 @@ public:
 private:
   WarpSpecializeOp op;
   std::unique_ptr<RoleInterpreter> producer, consumer;
-  bool areWarpgroupsEqual, isPersistent;
+  bool areWarpgroupsEqual, persistent;
 };
 
 } // namespace mlir::hopper
