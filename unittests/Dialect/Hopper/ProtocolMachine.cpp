@@ -287,21 +287,16 @@ private:
 };
 } // namespace
 
-/// Each thread first and each last, in otherwise rising order, and random ones.
+/// Each thread behind all others, and random order.
 static std::vector<Timing> getTimings(size_t numThreads) {
   constexpr unsigned kNumRandom = 2;
   std::vector<Timing> timings;
   for (bool isCopyLate : {false, true}) {
-    for (int special = 0; special < int(numThreads); ++special) {
-      std::vector<int> others;
-      for (int thread = 0; thread < int(numThreads); ++thread)
-        if (thread != special)
-          others.push_back(thread);
-      std::vector<int> last = others, first = std::move(others);
-      last.push_back(special);
-      first.insert(first.begin(), special);
-      timings.push_back({std::move(first), isCopyLate, 0});
-      timings.push_back({std::move(last), isCopyLate, 0});
+    for (int last = 0; last < int(numThreads); ++last) {
+      std::vector<int> order(numThreads);
+      std::iota(order.begin(), order.end(), 0);
+      std::rotate(order.begin() + last, order.begin() + last + 1, order.end());
+      timings.push_back({std::move(order), isCopyLate, 0});
     }
     for (unsigned seed = 0; seed < kNumRandom; ++seed)
       timings.push_back({{}, isCopyLate, seed});

@@ -13,9 +13,9 @@
 #include "attn/Dialect/Hopper/Transforms/RoleInterpreter.h"
 
 /// What goes wrong when `program`, a trace of `op`, runs, under some timing of
-/// those that it tries: producer or a warpgroup ahead of or behind the others,
-/// random order, copies that arrive at once or as late as they can. Empty if
-/// nothing does.
+/// those that it tries: the producer or one warpgroup behind all others, random
+/// order, copies that arrive at once or as late as they can. Empty if nothing
+/// does.
 std::string findFault(mlir::hopper::WarpSpecializeOp op,
                       const mlir::hopper::ProgramTrace &program);
 
