@@ -15,17 +15,22 @@ using namespace mlir::attn;
 // clang-format off
 static constexpr ScheduleRow kTable[] = {
     // target   bits  D   mask               queries      m    n  stages  warps
-    {"cpu",     16,  128, MaskKind::Any,     kAnyLength,  64,  64,  1,      1},
-    {"cpu",     32,  128, MaskKind::Any,     kAnyLength,  64,  64,  1,      1},
+    {"cpu",     16,  256, MaskKind::Any,     kAnyLength,  64,  64,  1,      1},
+    {"cpu",     32,  256, MaskKind::Any,     kAnyLength,  64,  64,  1,      1},
     {"sm_80",   16,   64, MaskKind::Without, kAnyLength, 128,  64,  2,      4},
     {"sm_80",   16,   64, MaskKind::With,    kAnyLength, 128,  64,  3,      4},
     {"sm_80",   16,   96, MaskKind::Any,     kAnyLength,  64,  80,  2,      4},
     {"sm_80",   16,  128, MaskKind::Any,     kAnyLength,  64,  96,  2,      4},
+    {"sm_80",   16,  192, MaskKind::Any,     kAnyLength, 128,  64,  2,      8},
+    {"sm_80",   16,  256, MaskKind::Any,     kAnyLength, 128,  32,  2,      8},
     {"sm_80",   32,   64, MaskKind::Any,     kAnyLength,  64,  32,  2,      4},
     {"sm_80",   32,  128, MaskKind::Any,     kAnyLength,  64,  32,  2,      4},
+    {"sm_80",   32,  192, MaskKind::Any,     kAnyLength,  64,  32,  2,      4},
+    {"sm_80",   32,  256, MaskKind::Any,     kAnyLength,  64,  16,  2,      4},
     //                                                                             pipeline               lazy   persistent Q  TMA store
     {"sm_90a",  16,   64, MaskKind::Any,     kAnyLength, 192, 128,  4,     16, RolePipeline::Overlap, false, false,     1, false},
     {"sm_90a",  16,  128, MaskKind::Any,     kAnyLength, 128, 128,  2,     12, RolePipeline::Overlap, false, false,     1, false},
+    {"sm_90a",  16,  256, MaskKind::Any,     kAnyLength, 128,  64,  2,     12, RolePipeline::Overlap, false, false,     1, false},
 };
 // clang-format on
 
@@ -65,7 +70,6 @@ SmallVector<const ScheduleRow *> attn::lookupRows(AttentionOp op,
 }
 
 // Limits of kernels with warp roles.
-static constexpr int64_t kMinRoleHeadDim = 64;
 static constexpr int64_t kWarpgroupRows = 64;
 static constexpr int64_t kWarpgroupWarps = 4;
 static constexpr int64_t kMaxConsumers = 4;
@@ -74,18 +78,16 @@ static constexpr int64_t kRoleBlockColumns = 64;
 
 bool attn::isServed(AttentionOp op, const TargetInfo &target) {
   return !target.hasWarpRoles ||
-         (op.getElementType().getIntOrFloatBitWidth() == 16 &&
-          op.getQKHeadDim() >= kMinRoleHeadDim);
+         op.getElementType().getIntOrFloatBitWidth() == 16;
 }
 
 LogicalResult attn::verifyTarget(AttentionOp op, const TargetInfo &target) {
   if (isServed(op, target))
     return success();
   return op.emitOpError("on ")
-         << op.getElementType() << " with head dimension " << op.getQKHeadDim()
-         << " has no kernel for " << target.name
-         << ", which serves f16 and bf16 with head dimensions from "
-         << kMinRoleHeadDim << "; use target sm_80, which the same GPU runs";
+         << op.getElementType() << " has no kernel for " << target.name
+         << ", which serves f16 and bf16; use target sm_80, which the same GPU "
+            "runs";
 }
 
 /// What a kernel with warp roles can serve.
@@ -130,9 +132,10 @@ LogicalResult attn::verifySchedule(AttentionOp op, ScheduleAttr schedule,
            << schedule.getBlockN() << " must be a multiple of 16";
   int64_t bytes = op.getElementType().getIntOrFloatBitWidth() / 8;
   // TMA fills whole blocks of 64 columns.
-  int64_t padding = target.hasWarpRoles ? kRoleBlockColumns : 1;
-  int64_t qkColumns = llvm::alignTo(op.getQKHeadDim(), padding);
-  int64_t vColumns = llvm::alignTo(op.getVHeadDim(), padding);
+  int64_t granule =
+      target.hasWarpRoles ? kRoleBlockColumns : target.columnGranule;
+  int64_t qkColumns = llvm::alignTo(op.getQKHeadDim(), granule);
+  int64_t vColumns = llvm::alignTo(op.getVHeadDim(), granule);
   int64_t q = schedule.getBlockM() * qkColumns * bytes;
   int64_t k = schedule.getBlockN() * qkColumns * bytes;
   int64_t v = schedule.getBlockN() * vColumns * bytes;

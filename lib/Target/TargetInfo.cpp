@@ -12,10 +12,10 @@ using namespace mlir::attn;
 // capability 8.0: 163 KB a block; 9.0: 227 KB).
 // clang-format off
 static constexpr TargetInfo kTargets[] = {
-    // name      isGPU  hasWarpRoles  maxSharedBytes
-    {"cpu",      false, false,        0},
-    {"sm_80",    true,  false,        163 * 1024},
-    {"sm_90a",   true,  true,         227 * 1024},
+    // name      isGPU  hasWarpRoles  columnGranule  maxSharedBytes
+    {"cpu",      false, false,        1,             0},
+    {"sm_80",    true,  false,        16,            163 * 1024},
+    {"sm_90a",   true,  true,         16,            227 * 1024},
 };
 // clang-format on
 

@@ -11,13 +11,16 @@ import rules
 VARIANTS = ("naive", "inplace", "math", "fused")
 DTYPES = ("f16", "bf16", "f32")
 DIMS = (32, 64, 96, 128)
+# Of q and k, and of v: other multiples of 8, some not of a matrix instruction's 16 or a TMA block's 64.
+OTHER_DIMS = ((8, 8), (16, 16), (24, 24), (40, 40), (72, 72), (80, 80), (136, 136), (160, 160), (192, 192))
+OTHER_DIMS += ((200, 200), (256, 256), (192, 128), (64, 128), (128, 64), (96, 256), (256, 40), (8, 256))
 
 
 @dataclasses.dataclass
 class Case:
     name: str
     dtype: str
-    dim: int
+    dim: int  # of q and k, and of v unless v_dim says otherwise
     shape: Tuple[int, int, int, int, int]  # batch, heads, K/V heads, queries, keys
     score: Optional[str] = None
     mask: Optional[str] = None
@@ -30,12 +33,17 @@ class Case:
     static: bool = False
     # The files hold the arrays in Fortran's order.
     fortran: bool = False
+    v_dim: Optional[int] = None
+
+    def __post_init__(self):
+        self.v_dim = self.v_dim or self.dim
 
     def source(self):
         batch, heads, kv_heads, nq, nk = self.shape
         static = (batch, nq, nk) if self.static else None
+        dims = (self.dim, self.v_dim)
         return rules.source(
-            self.dtype, heads, kv_heads, self.dim, self.score, self.mask, self.scale, self.lse, static
+            self.dtype, heads, kv_heads, dims, self.score, self.mask, self.scale, self.lse, static
         )
 
 
@@ -72,6 +80,16 @@ def matrix():
             shape = SHAPES[n % len(SHAPES)]
             name = f"{dtype}-d{dim}-{score or 'plain'}-{mask or 'all'}-" + "x".join(map(str, shape))
             yield Case(name, dtype, dim, shape, score, mask, lse=n % 2 == 0)
+
+
+def head_dims():
+    """Every variant x dtype x other head dimension, in turn with and without a mask."""
+    for n, (dtype, (dim, v_dim)) in enumerate(itertools.product(DTYPES, OTHER_DIMS)):
+        mask = (None, "causal")[n % 2]
+        # Without the shape of one query and one key, whose errors don't average out.
+        shape = SHAPES[n % (len(SHAPES) - 1)]
+        name = f"head-dim-{dtype}-{dim}-{v_dim}-{mask or 'all'}-" + "x".join(map(str, shape))
+        yield Case(name, dtype, dim, shape, mask=mask, lse=n % 4 < 2, v_dim=v_dim)
 
 
 def _ones(q, k, v):
@@ -141,4 +159,4 @@ def reported():
 
 
 def all_cases():
-    return [*matrix(), *reported()]
+    return [*matrix(), *head_dims(), *reported()]

@@ -8,7 +8,7 @@ import numpy as np
 
 
 def attention(q, k, v, scale=None, score=None, mask=None):
-    """(o, lse) of [B, H, N, D] arrays; query heads share the fewer K/V heads."""
+    """(o, lse) of [B, H, N, D] arrays; query heads share the fewer K/V heads, and v may have a D of its own."""
     q, k, v = (x.astype(np.float64) for x in (q, k, v))
     batch, heads, nq, dim = q.shape
     nk = k.shape[2]
@@ -25,7 +25,7 @@ def attention(q, k, v, scale=None, score=None, mask=None):
         top = np.where(np.isinf(top), 0.0, top)
         p = np.exp(s - top)
         total = p.sum(axis=-1, keepdims=True)
-        o = np.divide(p @ v, total, out=np.zeros(q.shape), where=total > 0)
+        o = np.divide(p @ v, total, out=np.zeros(q.shape[:3] + v.shape[3:]), where=total > 0)
         lse = np.log(total) + top
     return o, lse[..., 0]
 

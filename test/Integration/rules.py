@@ -206,18 +206,22 @@ MASKS = {
 }
 
 
-def source(dtype, heads, kv_heads, dim, score=None, mask=None, scale=None, lse=False, static=None):
-    """One function `attention` of q, k, v, with dynamic batch and lengths or `static` ones."""
+def source(dtype, heads, kv_heads, dims, score=None, mask=None, scale=None, lse=False, static=None):
+    """One function `attention` of q, k, v, with dynamic batch and lengths or `static` ones.
+
+    dims: the head dimensions of q and k, and of v.
+    """
     batch, nq, nk = static or "???"
-    tq, tk = f"tensor<{batch}x{heads}x{nq}x{dim}x{dtype}>", f"tensor<{batch}x{kv_heads}x{nk}x{dim}x{dtype}>"
+    tq, to = (f"tensor<{batch}x{heads}x{nq}x{dim}x{dtype}>" for dim in dims)
+    tk, tv = (f"tensor<{batch}x{kv_heads}x{nk}x{dim}x{dtype}>" for dim in dims)
     tl = f"tensor<{batch}x{heads}x{nq}xf32>"
-    outs = [("o", tq)] + ([("lse", tl)] if lse else [])
-    args = [("q", tq), ("k", tk), ("v", tk)] + outs
+    outs = [("o", to)] + ([("lse", tl)] if lse else [])
+    args = [("q", tq), ("k", tk), ("v", tv)] + outs
     types = ", ".join(t for _, t in outs)
     text = "func.func @attention("
     text += ", ".join(f'%{n}: {t} {{attn.name = "{n}"}}' for n, t in args)
     text += f") -> ({types}) {{\n  %result{':2' if lse else ''} = attn.attention\n"
-    text += f"      ins(%q, %k, %v : {tq}, {tk}, {tk})\n"
+    text += f"      ins(%q, %k, %v : {tq}, {tk}, {tv})\n"
     text += f"      outs({', '.join('%' + n for n, _ in outs)} : {types})\n"
     if scale is not None:
         text += f"      {{scale = {scale:.9e} : f32}}\n"

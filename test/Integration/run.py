@@ -69,7 +69,8 @@ def make_inputs(case):
     batch, heads, kv_heads, nq, nk = case.shape
     random = np.random.default_rng(zlib.crc32(case.name.encode()))
     q = random.standard_normal((batch, heads, nq, case.dim))
-    k, v = random.standard_normal((2, batch, kv_heads, nk, case.dim))
+    k = random.standard_normal((batch, kv_heads, nk, case.dim))
+    v = random.standard_normal((batch, kv_heads, nk, case.v_dim))
     if case.edit:
         case.edit(q, k, v)
     return q, k, v

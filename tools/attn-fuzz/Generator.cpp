@@ -227,9 +227,11 @@ std::string attn::generateAttention(Random &random) {
   };
   int64_t kvHeads = random.pick({1, 1, 2, 3, 4});
   int64_t heads = kvHeads * random.pick({1, 1, 2, 3, 6});
-  int64_t dim = random.percent(90) ? random.pick({32, 64, 96, 128})
-                                   : random.pick({0, 1, 16, 40, 72, 256});
-  int64_t valueDim = random.percent(95) ? dim : random.pick({0, 32, 64, 192});
+  int64_t dim = random.percent(90)
+                    ? random.pick({8, 32, 40, 64, 96, 128, 192, 256})
+                    : random.pick({0, 1, 12, 31, 264});
+  int64_t valueDim =
+      random.percent(80) ? dim : random.pick({0, 31, 32, 64, 192});
   std::string batch = size({0, 1, 2, 5});
   std::string queries = size({0, 1, 2, 7, 16, 63, 64, 65, 128, 300});
   std::string keys = size({0, 1, 2, 7, 16, 63, 64, 65, 128, 300});

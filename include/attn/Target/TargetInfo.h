@@ -15,6 +15,9 @@ struct TargetInfo {
   bool isGPU;
   /// Fused kernels are split into warp roles that use TMA and wgmma.
   bool hasWarpRoles;
+  /// Head dimensions are padded to a multiple of this in a fused kernel's
+  /// tiles: the depth of a matrix instruction.
+  int64_t columnGranule;
   /// Bytes of shared memory that one program may use (opt-in limit).
   int64_t maxSharedBytes;
 

@@ -6,6 +6,7 @@
 #include "attn/Target/ScheduleTable.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace mlir::attn {
 #define GEN_PASS_DEF_CONVERTATTNTOTILE
@@ -62,6 +63,8 @@ std::string getKernelName(AttentionOp op, MatmulChoice matmul,
   llvm::raw_string_ostream os(name);
   os << "fused_attn_" << matmul.name << '_' << op.getElementType() << "_d"
      << op.getQKHeadDim();
+  if (op.getVHeadDim() != op.getQKHeadDim())
+    os << '_' << op.getVHeadDim();
   if (lengths.last != ScheduledLengths::kNoLimit)
     os << "_q" << lengths.last;
   return name;
@@ -78,11 +81,12 @@ std::optional<float> getFoldableScale(AttentionOp op) {
 /// Builds the body of the fused kernel of one attention op.
 class FusedKernelBuilder {
 public:
-  FusedKernelBuilder(AttentionOp op, MatmulChoice matmul,
+  FusedKernelBuilder(AttentionOp op, const TargetInfo &target,
                      const ScheduledLengths &lengths)
-      : op(op), matmul(matmul), lengths(lengths), schedule(lengths.schedule),
+      : op(op), matmul(chooseMatmul(op.getElementType(), target)),
+        lengths(lengths), schedule(lengths.schedule),
         builder(op.getLoc(), op.getContext()), blockM(schedule.getBlockM()),
-        blockN(schedule.getBlockN()) {}
+        blockN(schedule.getBlockN()), columnGranule(target.columnGranule) {}
 
   /// The operands that the kernel takes, in the order of its arguments.
   static SmallVector<Value> getKernelOperands(AttentionOp op) {
@@ -189,9 +193,13 @@ private:
         builder, head, constant(builder.getI32IntegerAttr(groupSize)));
   }
 
+  /// Loads fill the columns beyond the head dimension with zeros, and stores
+  /// drop them.
+  int64_t padHeadDim(int64_t dim) { return llvm::alignTo(dim, columnGranule); }
+
   Value loadTile(Value operand, int64_t rows, Value tensorHead, Value row) {
     auto memref = cast<MemRefType>(operand.getType());
-    auto type = RankedTensorType::get({rows, memref.getDimSize(3)},
+    auto type = RankedTensorType::get({rows, padHeadDim(memref.getDimSize(3))},
                                       memref.getElementType());
     return tile::LoadOp::create(builder, type, arg(operand),
                                 ValueRange{batch, tensorHead, row, zero});
@@ -203,7 +211,7 @@ private:
 
   tile::KVLoopOp buildKVLoop() {
     SmallVector<Value> inits = {
-        splat(0.0f, {blockM, op.getVHeadDim()}),
+        splat(0.0f, {blockM, padHeadDim(op.getVHeadDim())}),
         tensor::SplatOp::create(builder, rowType(), minusInf),
         splat(0.0f, {blockM})};
     auto loop = tile::KVLoopOp::create(builder, ValueRange(inits).getTypes(),
@@ -387,7 +395,7 @@ private:
   const ScheduledLengths &lengths;
   ScheduleAttr schedule;
   ImplicitLocOpBuilder builder;
-  int64_t blockM, blockN;
+  int64_t blockM, blockN, columnGranule;
   IRMapping args;
   Value qLen, kvLen, batch, head, kvHead, qStart;
   Value zero, minusInf, softmaxScale, q;
@@ -512,9 +520,8 @@ struct ConvertAttnToTilePass
 
   static void convert(AttentionOp op, const TargetInfo &info,
                       SymbolTable &symbols) {
-    MatmulChoice matmul = chooseMatmul(op.getElementType(), info);
     for (const ScheduledLengths &lengths : getScheduledLengths(op)) {
-      tile::KernelOp kernel = FusedKernelBuilder(op, matmul, lengths).build();
+      tile::KernelOp kernel = FusedKernelBuilder(op, info, lengths).build();
       // The table makes the name unique.
       symbols.insert(kernel);
       LaunchBuilder(op).build(kernel, lengths);

@@ -3,13 +3,14 @@
 
 // VARIANT: unknown variant 'fast'; known are naive, inplace and math
 
-func.func @head_dim(%q: tensor<1x2x8x40xf32>) -> tensor<1x2x8x40xf32> {
-  %e = tensor.empty() : tensor<1x2x8x40xf32>
-  // expected-error @below {{head dimension 40 is not supported yet}}
+func.func @head_dim(%q: tensor<1x2x8x44xf32>) -> tensor<1x2x8x44xf32> {
+  %e = tensor.empty() : tensor<1x2x8x44xf32>
+  // expected-error @below {{head dimension 44 of q and k is not supported yet}}
   // expected-note @below {{supported:}}
-  %r = attn.attention ins(%q, %q, %q : tensor<1x2x8x40xf32>, tensor<1x2x8x40xf32>, tensor<1x2x8x40xf32>)
-                      outs(%e : tensor<1x2x8x40xf32>) -> tensor<1x2x8x40xf32>
-  return %r : tensor<1x2x8x40xf32>
+  // expected-note @below {{columns of zeros up to 48}}
+  %r = attn.attention ins(%q, %q, %q : tensor<1x2x8x44xf32>, tensor<1x2x8x44xf32>, tensor<1x2x8x44xf32>)
+                      outs(%e : tensor<1x2x8x44xf32>) -> tensor<1x2x8x44xf32>
+  return %r : tensor<1x2x8x44xf32>
 }
 
 // -----

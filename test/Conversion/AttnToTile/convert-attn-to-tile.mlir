@@ -56,6 +56,17 @@ func.func @everything(%q: memref<1x2x?x32xf32>, %k: memref<1x2x?x32xf32>, %v: me
   return
 }
 
+// Head dimensions that aren't multiples of a matrix instruction's depth: tiles
+// have more columns than the memrefs, on the GPU only. Costs don't count them.
+// CHECK-LABEL: func.func @head_dims(
+// CHECK: arith.muli %{{.*}}, %c448 : index
+// CHECK: tile.launch @fused_attn_s16816_f16_d40_72
+func.func @head_dims(%q: memref<1x2x?x40xf16>, %v: memref<1x2x?x72xf16>, %o: memref<1x2x?x72xf16>) {
+  attn.attention ins(%q, %q, %v : memref<1x2x?x40xf16>, memref<1x2x?x40xf16>, memref<1x2x?x72xf16>)
+    outs(%o : memref<1x2x?x72xf16>) {schedule = #schedule}
+  return
+}
+
 // CHECK-LABEL: tile.kernel @fused_attn_s16816_f16_d64(
 // CHECK-SAME: %[[Q:[a-z0-9]+]]: memref<?x8x?x64xf16>, %[[K:[a-z0-9]+]]: memref<?x2x?x64xf16>, %[[V:[a-z0-9]+]]: memref<?x2x?x64xf16>, %[[O:[a-z0-9]+]]: memref<?x8x?x64xf16>)
 // CHECK-SAME: num_warps = 4
@@ -112,3 +123,12 @@ func.func @everything(%q: memref<1x2x?x32xf32>, %k: memref<1x2x?x32xf32>, %v: me
 // CHECK: tile.online_softmax %{{.*}} scale %[[ONE]]
 // CHECK: math.log
 // CHECK: tile.store %{{.*}}, %[[LSE]][%{{.*}}, %[[H]], %[[M]]]
+
+// CHECK-LABEL: tile.kernel @fused_attn_s16816_f16_d40_72(
+// CHECK: tile.load %{{.*}} : memref<1x2x?x40xf16> -> tensor<128x48xf16>
+// CHECK: tile.load %{{.*}} : memref<1x2x?x40xf16> -> tensor<64x48xf16>
+// CHECK: tile.load %{{.*}} : memref<1x2x?x72xf16> -> tensor<64x80xf16>
+// CHECK: tile.store %{{.*}} : tensor<128x80xf16>, memref<1x2x?x72xf16>
+// CPU-LABEL: tile.kernel @fused_attn_cpu_f16_d40_72(
+// CPU: tile.load %{{.*}} : memref<1x2x?x40xf16> -> tensor<128x40xf16>
+// CPU: tile.store %{{.*}} : tensor<128x72xf16>, memref<1x2x?x72xf16>

@@ -24,12 +24,48 @@ func.func @rows(%x: tensor<1x2x?x64xf32>) -> tensor<1x2x?x64xf32> {
 
 // -----
 
-func.func @head_dim(%x: tensor<1x2x?x40xf16>) -> tensor<1x2x?x40xf16> {
-  // expected-error @below {{head dimension 40 is not supported yet}}
-  // expected-note @below {{supported: q, k, v of f16, bf16 or f32, head dimension 32, 64, 96 or 128}}
+func.func @head_dim(%x: tensor<1x2x?x44xf16>) -> tensor<1x2x?x44xf16> {
+  // expected-error @below {{head dimension 44 of q and k is not supported yet}}
+  // expected-note @below {{supported: q, k, v of f16, bf16 or f32, head dimensions in multiples of 8 up to 256 (q/k and v may differ)}}
+  // expected-note @below {{columns of zeros up to 48 leave the result as it is, with the scale that belongs to 44}}
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x?x44xf16>, tensor<1x2x?x44xf16>, tensor<1x2x?x44xf16>)
+      outs(%x : tensor<1x2x?x44xf16>) -> tensor<1x2x?x44xf16>
+  return %r : tensor<1x2x?x44xf16>
+}
+
+// -----
+
+func.func @v_head_dim(%q: tensor<1x2x?x64xf16>, %v: tensor<1x2x?x264xf16>) -> tensor<1x2x?x264xf16> {
+  // expected-error @below {{head dimension 264 of v is not supported yet}}
+  // expected-note @below {{supported:}}
+  %r = attn.attention
+      ins(%q, %q, %v : tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x264xf16>)
+      outs(%v : tensor<1x2x?x264xf16>) -> tensor<1x2x?x264xf16>
+  return %r : tensor<1x2x?x264xf16>
+}
+
+// -----
+
+func.func @no_head_dim(%x: tensor<1x2x?x0xf16>, %v: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
+  // expected-error @below {{head dimension 0 of q and k is not supported yet}}
+  // expected-note @below {{supported:}}
+  %r = attn.attention
+      ins(%x, %x, %v : tensor<1x2x?x0xf16>, tensor<1x2x?x0xf16>, tensor<1x2x?x64xf16>)
+      outs(%v : tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16>
+  return %r : tensor<1x2x?x64xf16>
+}
+
+// -----
+
+// 40 columns are padded to 48: 12288 bytes for 128 rows of Q.
+func.func @padded_memory(%x: tensor<1x2x?x40xf16>) -> tensor<1x2x?x40xf16> {
+  // expected-error @below {{schedule needs 184320 bytes of shared memory, but a program of sm_80 may use 166912: q tile 12288 + 7 stages * (k tile 12288 + v tile 12288)}}
   %r = attn.attention
       ins(%x, %x, %x : tensor<1x2x?x40xf16>, tensor<1x2x?x40xf16>, tensor<1x2x?x40xf16>)
-      outs(%x : tensor<1x2x?x40xf16>) -> tensor<1x2x?x40xf16>
+      outs(%x : tensor<1x2x?x40xf16>)
+      {schedule = #attn.schedule<block_m = 128, block_n = 128, num_stages = 7, num_warps = 4>}
+      -> tensor<1x2x?x40xf16>
   return %r : tensor<1x2x?x40xf16>
 }
 

@@ -1,19 +1,38 @@
 //===- AttnSupport.cpp - What the lowerings can do today ------------------===//
 
 #include "attn/Dialect/Attn/IR/AttnSupport.h"
-#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::attn;
 
-static constexpr int64_t kHeadDims[] = {32, 64, 96, 128};
+/// 16 bytes of a 16-bit type, which the copies to shared memory move at once.
+static constexpr int64_t kHeadDimGranule = 8;
+static constexpr int64_t kMaxHeadDim = 256;
 
-static LogicalResult refuse(AttentionOp op, const Twine &what) {
+static InFlightDiagnostic refuse(AttentionOp op, const Twine &what) {
   InFlightDiagnostic diag = op.emitOpError(what) << " not supported yet";
-  diag.attachNote() << "supported: q, k, v of f16, bf16 or f32, head dimension "
-                       "32, 64, 96 or 128 (the same for q/k and v), any "
-                       "lengths, grouped-query heads, lse, and score_mod / "
-                       "mask_mod without captures";
+  diag.attachNote() << "supported: q, k, v of f16, bf16 or f32, head "
+                       "dimensions in multiples of "
+                    << kHeadDimGranule << " up to " << kMaxHeadDim
+                    << " (q/k and v may differ), any lengths, grouped-query "
+                       "heads, lse, and score_mod / mask_mod without captures";
+  return diag;
+}
+
+/// `name` is whose head dimension it is.
+static LogicalResult verifyHeadDim(AttentionOp op, int64_t dim,
+                                   StringRef name) {
+  if (dim > 0 && dim <= kMaxHeadDim && dim % kHeadDimGranule == 0)
+    return success();
+  InFlightDiagnostic diag =
+      refuse(op, "head dimension " + Twine(dim) + " of " + name + " is");
+  int64_t padded = llvm::alignTo(dim, kHeadDimGranule);
+  if (dim > 0 && padded <= kMaxHeadDim)
+    diag.attachNote() << "columns of zeros up to " << padded
+                      << " leave the result as it is, with the scale that "
+                         "belongs to "
+                      << dim;
   return diag;
 }
 
@@ -45,11 +64,8 @@ LogicalResult attn::verifySupported(AttentionOp op) {
     llvm::raw_string_ostream(name) << type;
     return refuse(op, "element type " + name + " is");
   }
-  if (op.getQKHeadDim() != op.getVHeadDim())
-    return refuse(op, "head dimensions " + Twine(op.getQKHeadDim()) +
-                          " of q/k and " + Twine(op.getVHeadDim()) +
-                          " of v, which differ, are");
-  if (!llvm::is_contained(kHeadDims, op.getQKHeadDim()))
-    return refuse(op, "head dimension " + Twine(op.getQKHeadDim()) + " is");
+  if (failed(verifyHeadDim(op, op.getQKHeadDim(), "q and k")) ||
+      failed(verifyHeadDim(op, op.getVHeadDim(), "v")))
+    return failure();
   return verifySizes(op);
 }

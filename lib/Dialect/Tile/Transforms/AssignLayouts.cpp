@@ -21,7 +21,7 @@ namespace {
 /// Registers that accumulators, scores and a resident left operand may fill
 /// together before the operand is re-read from shared memory instead: of the
 /// 255 of a thread, addresses and the fragments under way need the rest.
-constexpr int64_t kResidentRegisters = 200;
+constexpr int64_t kResidentRegisters = 160;
 
 class LayoutAssigner {
 public:
