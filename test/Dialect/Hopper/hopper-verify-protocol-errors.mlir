@@ -528,10 +528,44 @@ tile.kernel @store_to_shared(%m: !mem) attributes {num_warps = 8 : i32} {
       %c0 = arith.constant 0 : i32
       %t0 = hopper.wait %r[%c0] : !ring
       %tile = arith.constant dense<1.0> : tensor<64x64xbf16>
+      // expected-note @+1 {{the product}}
       %s = hopper.wgmma %t0, %t0 : !hopper.slot<tensor<64x64xbf16>>, <tensor<64x64xbf16>> -> <tensor<64x64xf32>>
       %x = hopper.wgmma_wait 0, %s : <tensor<64x64xf32>> -> tensor<64x64xf32>
-      // expected-error @+1 {{overwrites a slot that was a right operand, which all warpgroups read}}
+      // expected-error @+1 {{overwrites the right operand of a product, which all warpgroups read}}
       hopper.tma_store %tile, %t0 to %a[%c0, %c0] : tensor<64x64xbf16>, <tensor<64x64xbf16>>, !mem
+      hopper.release %t0 : <tensor<64x64xbf16>>
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xbf16, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xbf16>>
+
+// One warpgroup stores, another reads.
+tile.kernel @store_to_other(%m: !mem) attributes {num_warps = 12 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
+      hopper.commit %s0 : <tensor<64x64xbf16>>
+    } consumer warpgroups(2) registers(240) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %t0 = hopper.wait %r[%c0] : !ring
+      %tile = arith.constant dense<1.0> : tensor<64x64xbf16>
+      %w = hopper.warpgroup_id : i32
+      %first = arith.cmpi eq, %w, %c0 : i32
+      scf.if %first {
+        // expected-error @+1 {{overwrites the right operand of a product, which all warpgroups read}}
+        hopper.tma_store %tile, %t0 to %a[%c0, %c0] : tensor<64x64xbf16>, <tensor<64x64xbf16>>, !mem
+      } else {
+        // expected-note @+1 {{the product}}
+        %s = hopper.wgmma %t0, %t0 : !hopper.slot<tensor<64x64xbf16>>, <tensor<64x64xbf16>> -> <tensor<64x64xf32>>
+        %x = hopper.wgmma_wait 0, %s : <tensor<64x64xf32>> -> tensor<64x64xf32>
+      }
       hopper.release %t0 : <tensor<64x64xbf16>>
     }
   tile.return
@@ -1021,6 +1055,29 @@ tile.kernel @number_never_comes(%m: !mem) attributes {num_warps = 8 : i32} {
         %next = arith.addi %i, %c1 : i32
         scf.yield %next : i32
       }
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xi32, strided<[?, 1]>>
+!numbers = !hopper.ring<2 x tensor<1xi32>>
+
+tile.kernel @loaded_number(%m: !mem) attributes {num_warps = 8 : i32} {
+  %numbers = hopper.create_ring : !numbers
+  hopper.warp_specialize(%m, %numbers : !mem, !numbers)
+    producer registers(24) (%a: !mem, %n: !numbers) {
+      %c0 = arith.constant 0 : i32
+      %s = hopper.acquire %n[%c0] : !numbers
+      hopper.tma_load %a[%c0, %c0] to %s : !mem, <tensor<1xi32>>
+      hopper.commit %s : <tensor<1xi32>>
+    } consumer warpgroups(1) registers(240) (%a: !mem, %n: !numbers) {
+      %c0 = arith.constant 0 : i32
+      %s = hopper.wait %n[%c0] : !numbers
+      // expected-error @+1 {{takes a number that the producer doesn't put}}
+      %x = hopper.get %s : <tensor<1xi32>>
+      hopper.release %s : <tensor<1xi32>>
     }
   tile.return
 }

@@ -31,7 +31,7 @@ private:
   struct HeldSlot {
     TileRef tile;
     Operation *take;
-    bool isFilled = false, isRightOperand = false;
+    bool isFilled = false;
     /// The store that went through it.
     Operation *store = nullptr;
   };
@@ -104,11 +104,6 @@ private:
     return nullptr;
   }
 
-  LogicalResult giveBack(const HeldSlot *slot) {
-    held.erase(slot);
-    return success();
-  }
-
   LogicalResult commit(const RoleEvent &event) {
     HeldSlot *slot = findHeld(event.op, event.tile);
     if (!slot)
@@ -117,25 +112,22 @@ private:
       return event.op->emitOpError("hands over ")
              << event.tile.describe() << " with nothing in it, "
              << sample.describe() << "; load or put something first";
-    return giveBack(slot);
+    held.erase(slot);
+    return success();
   }
 
   LogicalResult release(const RoleEvent &event) {
     HeldSlot *slot = findHeld(event.op, event.tile);
     if (!slot || failed(verifyNotRead(event, "gives a slot back")))
       return failure();
-    return giveBack(slot);
+    held.erase(slot);
+    return success();
   }
 
   LogicalResult store(const RoleEvent &event) {
     HeldSlot *slot = findHeld(event.op, event.tile);
     if (!slot || failed(verifyNotRead(event, "overwrites a slot")))
       return failure();
-    if (slot->isRightOperand)
-      return event.op->emitOpError("overwrites a slot that was a right "
-                                   "operand, which all warpgroups read; use "
-                                   "one whose rows are read by their own "
-                                   "warpgroup only");
     slot->store = event.op;
     return success();
   }
@@ -159,11 +151,10 @@ private:
   // Products
   //===--------------------------------------------------------------------===//
 
-  LogicalResult readSlot(const RoleEvent &event, TileRef tile, bool isRight) {
+  LogicalResult readSlot(const RoleEvent &event, TileRef tile) {
     HeldSlot *slot = findHeld(event.op, tile);
     if (!slot)
       return failure();
-    slot->isRightOperand |= isRight;
     if (!slot->store)
       return success();
     InFlightDiagnostic diag =
@@ -174,9 +165,8 @@ private:
   }
 
   LogicalResult startProduct(const RoleEvent &event) {
-    if (failed(readSlot(event, event.tile, /*isRight=*/true)) ||
-        (event.left &&
-         failed(readSlot(event, *event.left, /*isRight=*/false))) ||
+    if (failed(readSlot(event, event.tile)) ||
+        (event.left && failed(readSlot(event, *event.left))) ||
         (event.accumulator && failed(use(event, *event.accumulator))))
       return failure();
     products.push_back({&event});
@@ -269,7 +259,7 @@ class RingModel {
 public:
   RingModel(WarpSpecializeOp op, const ProgramTrace &program,
             const ProblemSample &sample)
-      : op(op), sample(sample), producer(program.producer) {
+      : op(op), program(program), sample(sample), producer(program.producer) {
     for (const RoleTrace &trace : program.warpgroups)
       warpgroups.emplace_back(trace);
   }
@@ -288,7 +278,7 @@ public:
         llvm::any_of(warpgroups,
                      [](const Thread &t) { return !t.events.empty(); }))
       return emitDeadlock();
-    return verifyDrained();
+    return success(succeeded(verifyNumbers()) && succeeded(verifyDrained()));
   }
 
 private:
@@ -369,6 +359,15 @@ private:
     return diag;
   }
 
+  LogicalResult verifyNumbers() {
+    for (const RoleTrace &trace : program.warpgroups)
+      if (!trace.isComplete)
+        return trace.events.back().op->emitOpError("takes a number that the "
+                                                   "producer doesn't put, ")
+               << sample.describe();
+    return success();
+  }
+
   /// A program must not end while loads into its shared memory are under way.
   LogicalResult verifyDrained() {
     for (auto &[ring, acquire] : lastAcquire)
@@ -382,12 +381,45 @@ private:
   }
 
   WarpSpecializeOp op;
+  const ProgramTrace &program;
   const ProblemSample &sample;
   Thread producer;
   SmallVector<Thread> warpgroups;
   llvm::SmallMapVector<unsigned, Operation *, 4> lastAcquire;
 };
 } // namespace
+
+/// A warpgroup writes its rows only of a slot that it stores through, but the
+/// right operand of a product is the whole slot, whichever warpgroup reads it.
+static LogicalResult verifyStores(const ProgramTrace &program,
+                                  const ProblemSample &sample) {
+  SmallVector<const RoleEvent *> stores;
+  for (const RoleTrace &trace : program.warpgroups)
+    for (const RoleEvent &event : trace.events)
+      if (event.kind == Kind::Store)
+        stores.push_back(&event);
+  if (stores.empty())
+    return success();
+  for (const RoleTrace &trace : program.warpgroups) {
+    for (const RoleEvent &event : trace.events) {
+      if (event.kind != Kind::StartProduct)
+        continue;
+      const auto *store = llvm::find_if(stores, [&](const RoleEvent *store) {
+        return store->tile == event.tile;
+      });
+      if (store == stores.end())
+        continue;
+      InFlightDiagnostic diag =
+          (*store)->op->emitOpError("overwrites the right operand of a "
+                                    "product, which all warpgroups read; use a "
+                                    "slot that is a left operand only, ")
+          << sample.describe();
+      diag.attachNote(event.op->getLoc()) << "the product";
+      return diag;
+    }
+  }
+  return success();
+}
 
 LogicalResult hopper::verifyProgram(WarpSpecializeOp op,
                                     const ProgramTrace &program,
@@ -403,5 +435,7 @@ LogicalResult hopper::verifyProgram(WarpSpecializeOp op,
   for (const RoleTrace &trace : program.warpgroups)
     if (failed(RoleModel(sample).run(trace)))
       return failure();
+  if (failed(verifyStores(program, sample)))
+    return failure();
   return RingModel(op, program, sample).run();
 }
