@@ -143,7 +143,7 @@ constexpr Mutation kMutations[] = {
 // Kernels
 //===----------------------------------------------------------------------===//
 
-/// How a schedule of the table is pipelined.
+/// How a kernel is pipelined, whatever the table says.
 struct Roles {
   mlir::attn::RolePipeline pipeline;
   bool isPersistent;
@@ -174,13 +174,15 @@ constexpr Mask kWindow = {"window", R"mlir(
 struct Kernel {
   int64_t headDim;
   Mask mask;
-  Roles roles;
+  /// Those of the table if there are none.
+  std::optional<Roles> roles;
 };
 
 void PrintTo(const Kernel &kernel, std::ostream *os) {
-  *os << "D = " << kernel.headDim << ", " << kernel.mask.name << ", "
-      << stringifyRolePipeline(kernel.roles.pipeline).str()
-      << (kernel.roles.isPersistent ? ", persistent" : "");
+  *os << "D = " << kernel.headDim << ", " << kernel.mask.name;
+  if (kernel.roles)
+    *os << ", " << stringifyRolePipeline(kernel.roles->pipeline).str()
+        << (kernel.roles->isPersistent ? ", persistent" : "");
 }
 
 std::string getSource(const Kernel &kernel) {
@@ -203,10 +205,11 @@ SmallVector<Operation *> getProtocolOps(ModuleOp module) {
   return ops;
 }
 
-WarpSpecializeOp getRoles(ModuleOp module) {
-  WarpSpecializeOp roles;
-  module->walk([&](WarpSpecializeOp op) { roles = op; });
-  return roles;
+/// An operator may have kernels for several lengths.
+SmallVector<WarpSpecializeOp> getPrograms(ModuleOp module) {
+  SmallVector<WarpSpecializeOp> programs;
+  module->walk([&](WarpSpecializeOp op) { programs.push_back(op); });
+  return programs;
 }
 
 class VerifyProtocolTest : public testing::TestWithParam<Kernel> {
@@ -228,7 +231,8 @@ protected:
     pm.addPass(mlir::attn::createConvertHostToPlan());
     pm.addNestedPass<tile::KernelOp>(tile::createTileSplitKVRanges());
     EXPECT_TRUE(succeeded(pm.run(*module)));
-    setRoles();
+    if (GetParam().roles)
+      setRoles(*GetParam().roles);
     PassManager split(&context);
     EXPECT_TRUE(succeeded(
         parsePassPipeline("tile.kernel(convert-tile-to-hopper)", split)));
@@ -236,9 +240,8 @@ protected:
     verify.addNestedPass<tile::KernelOp>(createHopperVerifyProtocol());
   }
 
-  void setRoles() {
+  void setRoles(const Roles &roles) {
     using mlir::attn::WarpRolesAttr;
-    const Roles &roles = GetParam().roles;
     auto attr = WarpRolesAttr::get(&context, roles.pipeline,
                                    /*lazy_rescale=*/false, roles.isPersistent,
                                    roles.qStages, roles.tmaStore);
@@ -253,24 +256,25 @@ protected:
     return succeeded(verify.run(mutant));
   }
 
-  /// What goes wrong in the program, which the interpreter must understand.
+  /// What goes wrong in a program.
   std::string findFaultIn(ModuleOp mutant) {
     static constexpr ProblemSample kSamples[] = {
         {1000, 0, 1, 7, 9},     {1000, 1, 5, 7, 20},   {1000, 300, 0, 7, 20},
         {1000, 380, 3, 7, 20},  {1000, 520, 2, 7, 40}, {1000, 600, 0, 7, 20},
         {1000, 1500, 0, 7, 30}, {129, 1000, 1, 7, 3},
     };
-    WarpSpecializeOp roles = getRoles(mutant);
-    ProgramInterpreter interpreter(roles);
     ScopedDiagnosticHandler silence(&context,
                                     [](Diagnostic &) { return success(); });
-    for (const ProblemSample &sample : kSamples) {
-      FailureOr<ProgramTrace> program = interpreter.run(sample);
-      if (failed(program))
-        return "can't be run";
-      std::string fault = findFault(roles, *program);
-      if (!fault.empty())
-        return fault + " " + sample.describe();
+    for (WarpSpecializeOp op : getPrograms(mutant)) {
+      ProgramInterpreter interpreter(op);
+      for (const ProblemSample &sample : kSamples) {
+        FailureOr<ProgramTrace> program = interpreter.run(sample);
+        if (failed(program))
+          return "can't be run";
+        std::string fault = findFault(op, *program);
+        if (!fault.empty())
+          return fault + " " + sample.describe();
+      }
     }
     return "";
   }
@@ -285,12 +289,10 @@ TEST_P(VerifyProtocolTest, AcceptsTheKernel) {
   EXPECT_EQ(findFaultIn(*module), "");
 }
 
-/// Positions among the operations of the protocol of those that some program of
-/// some problem runs.
-std::vector<size_t> findLiveOps(ModuleOp module) {
+/// Adds the operations that `op` runs for some program of some problem.
+void collectLiveOps(WarpSpecializeOp op, DenseSet<Operation *> &live) {
   constexpr int kNumProblems = 300;
-  DenseSet<Operation *> seen;
-  ProgramInterpreter interpreter(getRoles(module));
+  ProgramInterpreter interpreter(op);
   std::mt19937 random;
   auto upTo = [&](int64_t limit) { return int64_t(random() % (limit + 1)); };
   for (int i = 0; i < kNumProblems; ++i) {
@@ -299,17 +301,24 @@ std::vector<size_t> findLiveOps(ModuleOp module) {
                          program + 1 + upTo(20)};
     FailureOr<ProgramTrace> trace = interpreter.run(sample);
     if (failed(trace))
-      return {};
+      return;
     trace->warpgroups.push_back(std::move(trace->producer));
     for (const RoleTrace &role : trace->warpgroups)
       for (const RoleEvent &event : role.events)
-        seen.insert(event.op);
+        live.insert(event.op);
   }
-  std::vector<size_t> live;
+}
+
+/// Positions of such operations among those of the protocol.
+std::vector<size_t> findLiveOps(ModuleOp module) {
+  DenseSet<Operation *> live;
+  for (WarpSpecializeOp op : getPrograms(module))
+    collectLiveOps(op, live);
+  std::vector<size_t> positions;
   for (auto [index, op] : llvm::enumerate(getProtocolOps(module)))
-    if (seen.contains(op))
-      live.push_back(index);
-  return live;
+    if (live.contains(op))
+      positions.push_back(index);
+  return positions;
 }
 
 TEST_P(VerifyProtocolTest, RefusesMutants) {
@@ -352,13 +361,13 @@ constexpr Roles kRoles[] = {
 
 std::vector<Kernel> getKernels() {
   std::vector<Kernel> kernels;
+  for (int64_t headDim : {64, 128, 256})
+    for (const Mask &mask : {kNoMask, kCausal})
+      kernels.push_back({headDim, mask, std::nullopt});
   // A window has KV tiles that only some warpgroups need, at both ends.
   for (const Mask &mask : {kNoMask, kCausal, kWindow})
     for (const Roles &roles : kRoles)
       kernels.push_back({64, mask, roles});
-  for (const Mask &mask : {kNoMask, kCausal})
-    for (const Roles &roles : ArrayRef(kRoles).take_back(2))
-      kernels.push_back({128, mask, roles});
   return kernels;
 }
 
