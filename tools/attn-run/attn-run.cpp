@@ -1,12 +1,12 @@
 //===- attn-run.cpp - Runs, checks and times an attention operator --------===//
 
-#include "Arguments.h"
-#include "Verifier.h"
+#include "../Support/Arguments.h"
+#include "../Support/DeviceChoice.h"
+#include "../Support/Verifier.h"
 #include "attn/Compiler/Compiler.h"
 #include "attn/Runtime/Executable.h"
 #include "attn/Runtime/Report.h"
 #include "attn/Runtime/TensorFile.h"
-#include "attn/Target/ScheduleTable.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
@@ -275,43 +275,6 @@ llvm::Expected<VariantReport> Runner::run(mlir::attn::Variant variant) {
 //===----------------------------------------------------------------------===//
 // Main
 //===----------------------------------------------------------------------===//
-
-/// The best target that `gpu` runs and that serves all of `module`.
-static std::string chooseTarget(mlir::ModuleOp module, const Device &gpu) {
-  const auto *best = mlir::attn::TargetInfo::lookup("sm_90a");
-  if (llvm::Error error = gpu.checkTarget(best->name)) {
-    llvm::consumeError(std::move(error));
-    return "sm_80";
-  }
-  mlir::WalkResult result = module.walk([&](mlir::attn::AttentionOp op) {
-    return mlir::attn::isServed(op, *best) ? mlir::WalkResult::advance()
-                                           : mlir::WalkResult::interrupt();
-  });
-  return result.wasInterrupted() ? "sm_80" : best->name.str();
-}
-
-/// The device for --target, whose "native" this replaces by a real target.
-static llvm::Expected<std::unique_ptr<Device>>
-createDevice(mlir::ModuleOp module, std::string &target) {
-  if (target == "cpu")
-    return createCpuDevice();
-  if (target != "native") {
-    const auto *info = mlir::attn::TargetInfo::lookup(target);
-    if (!info)
-      return llvm::createStringError("unknown target '" + target +
-                                     "'; known are native, " +
-                                     mlir::attn::TargetInfo::getAllNames());
-    return createCudaDevice();
-  }
-  llvm::Expected<std::unique_ptr<Device>> gpu = createCudaDevice();
-  if (gpu) {
-    target = chooseTarget(module, **gpu);
-    return gpu;
-  }
-  llvm::consumeError(gpu.takeError());
-  target = "cpu";
-  return createCpuDevice();
-}
 
 static llvm::Expected<std::vector<mlir::attn::Variant>> chooseVariants() {
   using mlir::attn::Variant;

@@ -15,10 +15,7 @@ static constexpr int64_t kReferenceBudget = 500'000'000;
 /// Fewer rows than this say too little, whatever they cost.
 static constexpr int64_t kMinSampledRows = 64;
 
-/// Relative errors beyond which a result is wrong rather than rounded: some ten
-/// times the unit roundoff, which leaves room for variants that round the
-/// intermediates to the dtype.
-static double getTolerance(DType dtype) {
+double attn::getTolerance(DType dtype) {
   switch (dtype) {
   case DType::F16:
     return 5e-3;
@@ -41,7 +38,7 @@ static llvm::Expected<AttentionOp> findAttention(mlir::func::FuncOp entry) {
   });
   if (count != 1)
     return llvm::createStringError(
-        "--verify needs an entry with one attn.attention, '" +
+        "the float64 reference needs an entry with one attn.attention, '" +
         entry.getName().str() + "' has " + llvm::Twine(count));
   return attention;
 }
@@ -54,8 +51,8 @@ static llvm::Expected<unsigned> getArgumentIndex(mlir::Value value,
       argument.getOwner()->isEntryBlock())
     return argument.getArgNumber();
   return llvm::createStringError(
-      "--verify needs an attn.attention on the entry's own arguments; this one "
-      "has computed operands");
+      "the float64 reference needs an attn.attention on the entry's own "
+      "arguments; this one has computed operands");
 }
 
 static llvm::Expected<ReferenceTensor>

@@ -1,7 +1,7 @@
 //===- Verifier.h - Results against the float64 reference -------*- C++ -*-===//
 
-#ifndef ATTN_TOOLS_ATTNRUN_VERIFIER_H
-#define ATTN_TOOLS_ATTNRUN_VERIFIER_H
+#ifndef ATTN_TOOLS_SUPPORT_VERIFIER_H
+#define ATTN_TOOLS_SUPPORT_VERIFIER_H
 
 #include "attn/Reference/Reference.h"
 #include "attn/Runtime/Report.h"
@@ -9,6 +9,11 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace attn {
+
+/// The relative error beyond which a result of `dtype` is wrong rather than
+/// rounded: some ten times the unit roundoff, which leaves room for variants
+/// that round the intermediates to the dtype.
+double getTolerance(DType dtype);
 
 /// Holds the float64 reference of an entry function for given arguments; of
 /// large shapes, that of a sample of the rows.
@@ -33,4 +38,4 @@ private:
 
 } // namespace attn
 
-#endif // ATTN_TOOLS_ATTNRUN_VERIFIER_H
+#endif // ATTN_TOOLS_SUPPORT_VERIFIER_H

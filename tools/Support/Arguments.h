@@ -1,7 +1,7 @@
 //===- Arguments.h - Tensors from files or made up --------------*- C++ -*-===//
 
-#ifndef ATTN_TOOLS_ATTNRUN_ARGUMENTS_H
-#define ATTN_TOOLS_ATTNRUN_ARGUMENTS_H
+#ifndef ATTN_TOOLS_SUPPORT_ARGUMENTS_H
+#define ATTN_TOOLS_SUPPORT_ARGUMENTS_H
 
 #include "attn/Runtime/Manifest.h"
 #include "attn/Runtime/Tensor.h"
@@ -26,4 +26,4 @@ makeArguments(const Manifest &manifest, const ArgumentSources &sources);
 
 } // namespace attn
 
-#endif // ATTN_TOOLS_ATTNRUN_ARGUMENTS_H
+#endif // ATTN_TOOLS_SUPPORT_ARGUMENTS_H

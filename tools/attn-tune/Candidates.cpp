@@ -1,0 +1,166 @@
+//===- Candidates.cpp - Schedules around a given one ----------------------===//
+
+#include "Candidates.h"
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace attn;
+using mlir::attn::RolePipeline;
+using mlir::attn::ScheduleAttr;
+using mlir::attn::TargetInfo;
+using mlir::attn::WarpRolesAttr;
+
+/// Of a kernel with warp roles: four warps load, and four compute 64 rows.
+static constexpr int64_t kWarpgroupWarps = 4;
+static constexpr int64_t kWarpgroupRows = 64;
+
+namespace {
+
+/// A schedule as numbers that can be varied one by one.
+struct Point {
+  int64_t blockM, blockN, numStages, numWarps;
+  int64_t pipeline, lazyRescale, persistent, qStages, tmaStore;
+};
+
+struct Parameter {
+  int64_t Point::*field;
+  llvm::ArrayRef<int64_t> values;
+};
+
+/// The points around a base that are worth a try.
+class Neighbourhood {
+public:
+  Neighbourhood(const TargetInfo &target, ScheduleAttr base);
+
+  /// Calls `visit` for every point that differs from the base in at most
+  /// `distance` parameters, the base first.
+  void forEach(unsigned distance,
+               llvm::function_ref<void(ScheduleAttr)> visit) const {
+    this->visit(base, parameters, distance, visit);
+  }
+
+private:
+  void visit(Point point, llvm::ArrayRef<Parameter> rest, unsigned distance,
+             llvm::function_ref<void(ScheduleAttr)> fn) const;
+  ScheduleAttr toSchedule(Point point) const;
+
+  const TargetInfo &target;
+  mlir::MLIRContext *context;
+  Point base;
+  llvm::ArrayRef<Parameter> parameters;
+};
+
+} // namespace
+
+// The values that a parameter may take, whatever the base's is.
+static constexpr int64_t kFlag[] = {0, 1};
+static constexpr int64_t kCPURows[] = {8, 16, 32, 64, 128};
+static constexpr int64_t kCPUKeys[] = {16, 32, 64, 128};
+static constexpr int64_t kRows[] = {32, 64, 128, 256};
+static constexpr int64_t kKeys[] = {16, 32, 48, 64, 80, 96, 128};
+static constexpr int64_t kStages[] = {1, 2, 3, 4};
+static constexpr int64_t kWarps[] = {2, 4, 8};
+static constexpr int64_t kRoleRows[] = {64, 128, 192, 256};
+static constexpr int64_t kRoleKeys[] = {32,  48,  64,  80,  96, 112,
+                                        128, 144, 160, 176, 192};
+static constexpr int64_t kRoleStages[] = {1, 2, 3, 4, 5};
+static constexpr int64_t kPipelines[] = {int64_t(RolePipeline::Simple),
+                                         int64_t(RolePipeline::Overlap),
+                                         int64_t(RolePipeline::Ahead)};
+static constexpr int64_t kQStages[] = {1, 2};
+
+static const Parameter kCPUParameters[] = {{&Point::blockM, kCPURows},
+                                           {&Point::blockN, kCPUKeys}};
+static const Parameter kGPUParameters[] = {{&Point::blockM, kRows},
+                                           {&Point::blockN, kKeys},
+                                           {&Point::numStages, kStages},
+                                           {&Point::numWarps, kWarps}};
+static const Parameter kRoleParameters[] = {
+    {&Point::blockM, kRoleRows},      {&Point::blockN, kRoleKeys},
+    {&Point::numStages, kRoleStages}, {&Point::pipeline, kPipelines},
+    {&Point::lazyRescale, kFlag},     {&Point::persistent, kFlag},
+    {&Point::qStages, kQStages},      {&Point::tmaStore, kFlag}};
+
+Neighbourhood::Neighbourhood(const TargetInfo &target, ScheduleAttr schedule)
+    : target(target), context(schedule.getContext()) {
+  WarpRolesAttr roles = schedule.getWarpRoles();
+  if (!roles)
+    roles = WarpRolesAttr::get(context, RolePipeline::Overlap,
+                               /*lazyRescale=*/false, /*persistent=*/false,
+                               /*qStages=*/1, /*tmaStore=*/false);
+  base = {schedule.getBlockM(),         schedule.getBlockN(),
+          schedule.getNumStages(),      schedule.getNumWarps(),
+          int64_t(roles.getPipeline()), roles.getLazyRescale(),
+          roles.getPersistent(),        roles.getQStages(),
+          roles.getTmaStore()};
+  parameters = kCPUParameters;
+  if (target.isGPU)
+    parameters = kGPUParameters;
+  if (target.hasWarpRoles)
+    parameters = kRoleParameters;
+}
+
+ScheduleAttr Neighbourhood::toSchedule(Point point) const {
+  WarpRolesAttr roles;
+  if (target.hasWarpRoles) {
+    point.numWarps = kWarpgroupWarps * (1 + point.blockM / kWarpgroupRows);
+    roles = WarpRolesAttr::get(context, RolePipeline(point.pipeline),
+                               point.lazyRescale != 0, point.persistent != 0,
+                               point.qStages, point.tmaStore != 0);
+  }
+  return ScheduleAttr::get(context, point.blockM, point.blockN, point.numStages,
+                           point.numWarps, roles);
+}
+
+void Neighbourhood::visit(Point point, llvm::ArrayRef<Parameter> rest,
+                          unsigned distance,
+                          llvm::function_ref<void(ScheduleAttr)> fn) const {
+  fn(toSchedule(point));
+  if (distance == 0)
+    return;
+  for (; !rest.empty(); rest = rest.drop_front()) {
+    Point neighbour = point;
+    for (int64_t value : rest.front().values) {
+      if (value == point.*rest.front().field)
+        continue;
+      neighbour.*rest.front().field = value;
+      visit(neighbour, rest.drop_front(), distance - 1, fn);
+    }
+  }
+}
+
+llvm::SmallVector<ScheduleAttr> attn::getCandidates(mlir::attn::AttentionOp op,
+                                                    const TargetInfo &target,
+                                                    ScheduleAttr base,
+                                                    unsigned distance) {
+  // Why a schedule isn't accepted doesn't matter here.
+  mlir::ScopedDiagnosticHandler handler(
+      op.getContext(), [](mlir::Diagnostic &) { return mlir::success(); });
+  llvm::SmallVector<ScheduleAttr> candidates;
+  Neighbourhood(target, base).forEach(distance, [&](ScheduleAttr schedule) {
+    if (mlir::succeeded(mlir::attn::verifySchedule(op, schedule, target)))
+      candidates.push_back(schedule);
+  });
+  return candidates;
+}
+
+std::string attn::describe(ScheduleAttr schedule) {
+  std::string text = llvm::formatv(
+      "{0} x {1}, {2} stage{3}, {4} warp{5}", schedule.getBlockM(),
+      schedule.getBlockN(), schedule.getNumStages(),
+      schedule.getNumStages() == 1 ? "" : "s", schedule.getNumWarps(),
+      schedule.getNumWarps() == 1 ? "" : "s");
+  WarpRolesAttr roles = schedule.getWarpRoles();
+  if (!roles)
+    return text;
+  text += ", " + stringifyRolePipeline(roles.getPipeline()).str();
+  if (roles.getLazyRescale())
+    text += ", lazy";
+  if (roles.getPersistent())
+    text += ", persistent";
+  if (roles.getQStages() != 1)
+    text += ", " + std::to_string(roles.getQStages()) + " Q";
+  if (roles.getTmaStore())
+    text += ", TMA store";
+  return text;
+}

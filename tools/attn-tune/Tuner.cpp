@@ -1,0 +1,277 @@
+//===- Tuner.cpp - Compiles, checks and times schedules -------------------===//
+
+#include "Tuner.h"
+#include "Candidates.h"
+#include "attn/Runtime/Compare.h"
+#include "attn/Runtime/Report.h"
+#include "mlir/IR/Diagnostics.h"
+#include <chrono>
+#include <condition_variable>
+#include <thread>
+
+using namespace attn;
+using mlir::attn::ScheduleAttr;
+
+/// Forwards of the screening, which only has to find the finalists.
+static constexpr int64_t kScreeningRepeat = 5;
+
+/// A kernel that takes longer than this hangs.
+static constexpr std::chrono::seconds kWatchdogLimit(60);
+
+namespace {
+
+/// Ends the process if what goes on while it lives takes too long: nothing
+/// else stops a kernel that waits forever.
+class Watchdog {
+public:
+  explicit Watchdog(std::string what)
+      : thread([this, what = std::move(what)] { watch(what); }) {}
+  ~Watchdog() {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      isDone = true;
+    }
+    done.notify_one();
+    thread.join();
+  }
+
+private:
+  void watch(const std::string &what) {
+    std::unique_lock<std::mutex> lock(mutex);
+    if (done.wait_for(lock, kWatchdogLimit, [&] { return isDone; }))
+      return;
+    llvm::errs() << "\nattn-tune: error: " << what << " has not finished in "
+                 << kWatchdogLimit.count() << " s; it hangs\n";
+    std::_Exit(EXIT_FAILURE);
+  }
+
+  std::mutex mutex;
+  std::condition_variable done;
+  bool isDone = false;
+  std::thread thread;
+};
+
+} // namespace
+
+static llvm::Expected<Tensor> copyTensor(const Tensor &tensor) {
+  return Tensor::copyOf(
+      tensor.getDType(), tensor.getShape(),
+      llvm::StringRef(static_cast<const char *>(tensor.getData()),
+                      tensor.getFootprintBytes()));
+}
+
+Spread Spread::of(std::vector<double> samples) {
+  assert(!samples.empty() && "no samples");
+  llvm::sort(samples);
+  auto quantile = [&](double fraction) {
+    const double position = fraction * (samples.size() - 1);
+    const size_t below = static_cast<size_t>(position);
+    const size_t above = std::min(below + 1, samples.size() - 1);
+    return samples[below] +
+           (position - below) * (samples[above] - samples[below]);
+  };
+  return {quantile(0.5), quantile(0.25), quantile(0.75),
+          int64_t(samples.size())};
+}
+
+llvm::Expected<std::unique_ptr<Tuner>>
+Tuner::create(mlir::attn::AttentionOp op, llvm::ArrayRef<Tensor> arguments,
+              Device &device, const TuneOptions &options) {
+  llvm::Expected<Verifier> verifier =
+      Verifier::create(op->getParentOfType<mlir::func::FuncOp>(), arguments);
+  if (!verifier)
+    return verifier.takeError();
+  return std::unique_ptr<Tuner>(
+      new Tuner(op, arguments, device, options, std::move(*verifier)));
+}
+
+llvm::Error Tuner::load(ScheduleAttr schedule, Loaded &loaded) {
+  op.setScheduleAttr(schedule);
+  op.removeShortSchedulesAttr();
+  std::string firstError;
+  mlir::ScopedDiagnosticHandler handler(
+      op.getContext(), [&](mlir::Diagnostic &diagnostic) {
+        if (firstError.empty() &&
+            diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
+          firstError = diagnostic.str();
+        return mlir::success();
+      });
+  CompileOptions compileOptions;
+  compileOptions.target = options.target;
+  compileOptions.entry = options.entry;
+  llvm::Expected<CompiledProgram> program =
+      compile(op->getParentOfType<mlir::ModuleOp>(), compileOptions);
+  if (!program) {
+    if (firstError.empty())
+      return program.takeError();
+    llvm::consumeError(program.takeError());
+    return llvm::createStringError(firstError);
+  }
+  loaded.program = std::move(*program);
+  llvm::Expected<Manifest> manifest = Manifest::parse(loaded.program.manifest);
+  if (!manifest)
+    return manifest.takeError();
+  KernelCode code;
+  code.image = std::move(loaded.program.ptx);
+  if (loaded.program.cpu)
+    code.lookup = [cpu = loaded.program.cpu.get()](llvm::StringRef name) {
+      return cpu->lookup(name);
+    };
+  auto executable = Executable::create(std::move(*manifest), code, device);
+  if (!executable)
+    return executable.takeError();
+  loaded.executable = std::move(*executable);
+  return llvm::Error::success();
+}
+
+llvm::Error Tuner::runOnce(Invocation &invocation) {
+  if (llvm::Error error = invocation.poisonOutputs())
+    return error;
+  if (llvm::Error error = invocation.run())
+    return error;
+  return invocation.downloadOutputs();
+}
+
+/// Against float64, in a sample of the rows if there are many.
+llvm::Error Tuner::check(TuneResult &result) {
+  VariantReport report;
+  verifier.check(arguments, report);
+  result.error = report.error;
+  if (report.status != "ok")
+    return llvm::createStringError(report.message);
+  return llvm::Error::success();
+}
+
+/// In all rows, against the first candidate, whose own results set the
+/// expectation.
+llvm::Error Tuner::compareWithFirst(const Manifest &manifest) {
+  std::vector<Tensor> outputs;
+  for (auto [argument, tensor] : llvm::zip_equal(manifest.arguments, arguments))
+    if (argument.isOutput)
+      outputs.push_back(tensor);
+  if (firstOutputs.empty()) {
+    for (const Tensor &output : outputs) {
+      llvm::Expected<Tensor> copy = copyTensor(output);
+      if (!copy)
+        return copy.takeError();
+      firstOutputs.push_back(std::move(*copy));
+    }
+    return llvm::Error::success();
+  }
+  for (auto [output, first] : llvm::zip_equal(outputs, firstOutputs)) {
+    const double distance = compare(output, first).relative;
+    if (!(distance <= getTolerance(output.getDType())))
+      return llvm::createStringError(
+          "its result differs from the first schedule's by %.2e", distance);
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::vector<double>> Tuner::time(Invocation &invocation,
+                                                int64_t repeat) {
+  ProfileOptions profileOptions;
+  profileOptions.repeat = repeat;
+  profileOptions.warmup = 1;
+  // As kernels are compared elsewhere: on the same arguments each time.
+  profileOptions.rotateArguments = false;
+  llvm::Expected<Profile> profile = invocation.profile(profileOptions);
+  if (!profile)
+    return profile.takeError();
+  return std::move(profile->totalSamples);
+}
+
+llvm::Error Tuner::bind(Loaded &loaded) {
+  auto invocation = loaded.executable->bind(arguments);
+  if (!invocation)
+    return invocation.takeError();
+  loaded.invocation = std::move(*invocation);
+  return llvm::Error::success();
+}
+
+llvm::Error Tuner::screen(TuneResult &result, Loaded &loaded) {
+  if (llvm::Error error = load(result.schedule, loaded))
+    return error;
+  result.resources = loaded.executable->getKernel(0).getResources();
+  if (llvm::Error error = bind(loaded))
+    return error;
+  Watchdog watchdog("'" + describe(result.schedule) + "'");
+  if (llvm::Error error = runOnce(*loaded.invocation))
+    return error;
+  if (llvm::Error error = check(result))
+    return error;
+  if (llvm::Error error = compareWithFirst(loaded.executable->getManifest()))
+    return error;
+  llvm::Expected<std::vector<double>> samples =
+      time(*loaded.invocation, kScreeningRepeat);
+  if (!samples)
+    return samples.takeError();
+  result.screening = Spread::of(std::move(*samples));
+  // Many candidates would not fit in the device's memory together.
+  loaded.invocation.reset();
+  return llvm::Error::success();
+}
+
+llvm::Error Tuner::timeFinalists(llvm::ArrayRef<TuneResult *> results,
+                                 llvm::ArrayRef<Loaded *> loaded) {
+  for (Loaded *candidate : loaded)
+    if (llvm::Error error = bind(*candidate))
+      return error;
+  std::vector<std::vector<double>> samples(results.size());
+  // A round to heat the device comes first and doesn't count.
+  for (int64_t round = -1; round < options.rounds; ++round) {
+    progress("round " + llvm::Twine(round + 1) + " of " +
+             llvm::Twine(options.rounds));
+    for (size_t i = 0; i < results.size(); ++i) {
+      // No candidate always follows the same other.
+      const size_t turn = (i + round + 1) % results.size();
+      Watchdog watchdog("'" + describe(results[turn]->schedule) + "'");
+      auto times = time(*loaded[turn]->invocation, options.repeat);
+      if (!times)
+        return times.takeError();
+      if (round >= 0)
+        llvm::append_range(samples[turn], *times);
+    }
+  }
+  for (auto [result, times] : llvm::zip_equal(results, samples))
+    result->time = Spread::of(std::move(times));
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::vector<TuneResult>>
+Tuner::tune(llvm::ArrayRef<ScheduleAttr> candidates) {
+  std::vector<TuneResult> results(candidates.size());
+  std::vector<Loaded> loaded(candidates.size());
+  for (auto [index, schedule] : llvm::enumerate(candidates)) {
+    progress("candidate " + llvm::Twine(index + 1) + " of " +
+             llvm::Twine(candidates.size()) + ": " + describe(schedule));
+    TuneResult &result = results[index];
+    result.schedule = schedule;
+    llvm::Error error = screen(result, loaded[index]);
+    if (!error)
+      continue;
+    if (index == 0)
+      return std::move(error);
+    result.refusal = llvm::toString(std::move(error));
+    loaded[index] = {};
+  }
+
+  std::vector<size_t> order;
+  for (size_t i = 1; i < results.size(); ++i)
+    if (results[i].refusal.empty())
+      order.push_back(i);
+  llvm::sort(order, [&](size_t a, size_t b) {
+    return results[a].screening->median < results[b].screening->median;
+  });
+  // The first candidate is always one of the finalists.
+  order.insert(order.begin(), 0);
+  order.resize(std::min<size_t>(order.size(), options.finalists));
+  std::vector<TuneResult *> finalists;
+  std::vector<Loaded *> loadedFinalists;
+  for (size_t i : order) {
+    finalists.push_back(&results[i]);
+    loadedFinalists.push_back(&loaded[i]);
+  }
+  if (llvm::Error error = timeFinalists(finalists, loadedFinalists))
+    return std::move(error);
+  return results;
+}
