@@ -1,6 +1,7 @@
 //===- CudaDevice.cpp - Kernels on an NVIDIA GPU --------------------------===//
 
 #include "CudaDriver.h"
+#include "Nvml.h"
 #include "attn/Runtime/Device.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -114,6 +115,9 @@ public:
   bool isGPU() const override { return true; }
   int64_t getCacheBytes() const override { return cacheBytes; }
   int64_t getNumSMs() const override { return numSMs; }
+  std::optional<int64_t> getClockMHz() const override {
+    return getSMClockMHz(pciBusId.c_str());
+  }
   llvm::Error checkTarget(llvm::StringRef target) const override;
 
   llvm::Expected<std::unique_ptr<LoadedModule>>
@@ -154,6 +158,7 @@ private:
   GpuContext gpu;
   CUdevice device;
   std::string name;
+  std::string pciBusId;
   std::string arch;
   int computeCapability = 0;
   int64_t cacheBytes = 0;
@@ -312,6 +317,11 @@ llvm::Error CudaDevice::initialize() {
           "cuDeviceGetName"))
     return error;
   name = buffer;
+  if (llvm::Error error = gpu.check(
+          gpu.driver.DeviceGetPCIBusId(buffer, sizeof(buffer) - 1, device),
+          "cuDeviceGetPCIBusId"))
+    return error;
+  pciBusId = buffer;
   if (llvm::Error error = readAttributes())
     return error;
   return gpu.check(gpu.driver.StreamCreate(&gpu.stream, CU_STREAM_NON_BLOCKING),

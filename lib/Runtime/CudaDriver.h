@@ -67,6 +67,7 @@ constexpr unsigned CU_STREAM_NON_BLOCKING = 1;
   X(DeviceGetCount, "cuDeviceGetCount", int *)                                 \
   X(DeviceGet, "cuDeviceGet", CUdevice *, int)                                 \
   X(DeviceGetName, "cuDeviceGetName", char *, int, CUdevice)                   \
+  X(DeviceGetPCIBusId, "cuDeviceGetPCIBusId", char *, int, CUdevice)           \
   X(DeviceGetAttribute, "cuDeviceGetAttribute", int *, CUdevice_attribute,     \
     CUdevice)                                                                  \
   X(DevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", CUcontext *, CUdevice) \

@@ -53,12 +53,13 @@ ScheduleAttr ScheduleRow::getSchedule(MLIRContext *context) const {
 }
 
 SmallVector<const ScheduleRow *> attn::lookupRows(AttentionOp op,
-                                                  const TargetInfo &target) {
+                                                  const TargetInfo &target,
+                                                  ArrayRef<ScheduleRow> table) {
   int64_t qLen = cast<ShapedType>(op.getQ().getType()).getDimSize(2);
   SmallVector<const ScheduleRow *> rows;
   // Lengths up to this one have a row.
   int64_t covered = ShapedType::isDynamic(qLen) ? 0 : qLen - 1;
-  for (const ScheduleRow &row : kTable) {
+  for (const ScheduleRow &row : table) {
     if (!row.serves(op, target) || row.maxQLen <= covered)
       continue;
     rows.push_back(&row);

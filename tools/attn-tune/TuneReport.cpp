@@ -80,20 +80,24 @@ static std::string formatSpread(const Spread &spread) {
                        spread.lowerQuartile, spread.upperQuartile);
 }
 
-static std::string formatResources(const TuneResult &result) {
-  if (!result.resources)
-    return "";
-  return llvm::formatv(
-      ", {0} registers, {1} bytes of local memory, {2} of shared",
-      result.resources->registers, result.resources->localBytes,
-      result.resources->sharedBytes);
+/// Of the GPU, where there is one.
+static std::string formatEvidence(const TuneResult &result) {
+  std::string text;
+  if (result.clockMHz)
+    text += " at " + std::to_string(*result.clockMHz) + " MHz";
+  if (result.resources)
+    text += llvm::formatv(
+        ", {0} registers, {1} bytes of local memory, {2} of shared",
+        result.resources->registers, result.resources->localBytes,
+        result.resources->sharedBytes);
+  return text;
 }
 
 static void printResult(llvm::raw_ostream &os, const TuneResult &result) {
   os << "  " << describe(result.schedule) << ": ";
   if (result.refusal.empty())
     os << formatSpread(result.time ? *result.time : *result.screening)
-       << formatResources(result);
+       << formatEvidence(result);
   else
     os << llvm::StringRef(result.refusal).split('\n').first;
   os << '\n';
@@ -112,10 +116,11 @@ static void printRow(llvm::raw_ostream &os, const TuneReport &report) {
                    "before the "
                    "present one:\n"
                  : "The difference is within the spread; the row would be:\n")
-     << "    // " << formatSpread(*best.time) << ", before "
-     << formatSpread(*first.time) << formatResources(best) << ";\n    // "
-     << llvm::join(report.inputs, ", ") << "; " << report.device << ", "
-     << getDate() << ", attnc " << report.attncVersion << "\n    "
+     << "    // " << formatSpread(*best.time) << formatEvidence(best)
+     << ";\n    // before: " << formatSpread(*first.time)
+     << formatEvidence(first) << ";\n    // " << llvm::join(report.inputs, ", ")
+     << "; " << report.device << ", " << getDate() << ", attnc "
+     << report.attncVersion << "\n    "
      << formatTableRow(report.row, best.schedule) << '\n';
 }
 
@@ -169,6 +174,8 @@ static void writeResult(llvm::json::OStream &json, const TuneResult &result) {
     json.attribute("refusal", llvm::json::fixUTF8(result.refusal));
   writeSpread(json, "screening", result.screening);
   writeSpread(json, "time", result.time);
+  if (result.clockMHz)
+    json.attribute("clock_mhz", *result.clockMHz);
   if (result.resources) {
     json.attribute("registers", result.resources->registers);
     json.attribute("local_bytes", result.resources->localBytes);

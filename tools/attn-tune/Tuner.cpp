@@ -217,6 +217,7 @@ llvm::Error Tuner::timeFinalists(llvm::ArrayRef<TuneResult *> results,
     if (llvm::Error error = bind(*candidate))
       return error;
   std::vector<std::vector<double>> samples(results.size());
+  std::vector<std::vector<int64_t>> clocks(results.size());
   // A round to heat the device comes first and doesn't count.
   for (int64_t round = -1; round < options.rounds; ++round) {
     progress("round " + llvm::Twine(round + 1) + " of " +
@@ -228,12 +229,20 @@ llvm::Error Tuner::timeFinalists(llvm::ArrayRef<TuneResult *> results,
       auto times = time(*loaded[turn]->invocation, options.repeat);
       if (!times)
         return times.takeError();
-      if (round >= 0)
-        llvm::append_range(samples[turn], *times);
+      if (round < 0)
+        continue;
+      llvm::append_range(samples[turn], *times);
+      if (std::optional<int64_t> clock = device.getClockMHz())
+        clocks[turn].push_back(*clock);
     }
   }
-  for (auto [result, times] : llvm::zip_equal(results, samples))
+  for (auto [result, times, speeds] :
+       llvm::zip_equal(results, samples, clocks)) {
     result->time = Spread::of(std::move(times));
+    llvm::sort(speeds);
+    if (!speeds.empty())
+      result->clockMHz = speeds[speeds.size() / 2];
+  }
   return llvm::Error::success();
 }
 
@@ -249,8 +258,13 @@ Tuner::tune(llvm::ArrayRef<ScheduleAttr> candidates) {
     llvm::Error error = screen(result, loaded[index]);
     if (!error)
       continue;
-    if (index == 0)
-      return std::move(error);
+    // A kernel that faults leaves a device that runs nothing more.
+    llvm::Error deviceError = device.synchronize();
+    if (index == 0 || deviceError) {
+      llvm::consumeError(std::move(deviceError));
+      return llvm::createStringError("'" + describe(schedule) +
+                                     "': " + llvm::toString(std::move(error)));
+    }
     result.refusal = llvm::toString(std::move(error));
     loaded[index] = {};
   }

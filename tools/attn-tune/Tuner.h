@@ -27,6 +27,8 @@ struct TuneResult {
   std::optional<Spread> screening;
   /// Of the finalists, in turns.
   std::optional<Spread> time;
+  /// Median of the multiprocessors' clock in MHz, read after each turn.
+  std::optional<int64_t> clockMHz;
   std::optional<KernelResources> resources;
   /// Relative Frobenius norm against float64.
   std::optional<double> error;

@@ -65,6 +65,52 @@ std::vector<Problem> getProblems(bool isGPU) {
   return problems;
 }
 
+/// The longest lengths of the rows of `table` that an operator with `qLen`
+/// queries ("?" for any number) needs on sm_80.
+std::vector<int64_t> lookupLengths(ArrayRef<ScheduleRow> table,
+                                   const Twine &qLen) {
+  DialectRegistry registry;
+  registerAttncDialects(registry);
+  MLIRContext context(registry);
+  OwningOpRef<ModuleOp> module =
+      parseSourceString<ModuleOp>(llvm::formatv(R"mlir(
+func.func @attention(%x: tensor<1x8x{0}x64xf16>) -> tensor<1x8x{0}x64xf16> {{
+  %r = attn.attention ins(%x, %x, %x : tensor<1x8x{0}x64xf16>, tensor<1x8x{0}x64xf16>, tensor<1x8x{0}x64xf16>)
+                      outs(%x : tensor<1x8x{0}x64xf16>) -> tensor<1x8x{0}x64xf16>
+  return %r : tensor<1x8x{0}x64xf16>
+})mlir",
+                                                qLen.str())
+                                      .str(),
+                                  &context);
+  std::vector<int64_t> lengths;
+  module->walk([&](AttentionOp op) {
+    for (const ScheduleRow *row :
+         lookupRows(op, *TargetInfo::lookup("sm_80"), table))
+      lengths.push_back(row->maxQLen);
+  });
+  return lengths;
+}
+
+TEST(ScheduleLookupTest, TakesTheFirstRowThatServesALength) {
+  using Lengths = std::vector<int64_t>;
+  const ScheduleRow table[] = {
+      {"cpu", 16, 64, MaskKind::Any, kAnyLength, 64, 64, 1, 1},
+      {"sm_80", 32, 64, MaskKind::Any, kAnyLength, 64, 64, 2, 4},
+      {"sm_80", 16, 32, MaskKind::Any, kAnyLength, 64, 64, 2, 4},
+      {"sm_80", 16, 64, MaskKind::With, 100, 64, 64, 2, 4},
+      {"sm_80", 16, 64, MaskKind::Without, 512, 64, 64, 2, 4},
+      {"sm_80", 16, 64, MaskKind::Any, 256, 64, 64, 2, 4},
+      {"sm_80", 16, 128, MaskKind::Any, 2048, 64, 64, 2, 4},
+      {"sm_80", 16, 128, MaskKind::Any, kAnyLength, 64, 64, 2, 4},
+      {"sm_80", 16, 256, MaskKind::Any, kAnyLength, 64, 64, 2, 4}};
+  EXPECT_EQ(lookupLengths(table, "?"), (Lengths{512, 2048, kAnyLength}));
+  EXPECT_EQ(lookupLengths(table, "0"), Lengths{512});
+  EXPECT_EQ(lookupLengths(table, "512"), Lengths{512});
+  EXPECT_EQ(lookupLengths(table, "513"), Lengths{2048});
+  EXPECT_EQ(lookupLengths(table, "2049"), Lengths{kAnyLength});
+  EXPECT_EQ(lookupLengths(ArrayRef(table).take_front(4), "?"), Lengths());
+}
+
 class ScheduleTableTest : public testing::TestWithParam<Problem> {
 protected:
   ScheduleTableTest() {

@@ -78,6 +78,8 @@ public:
   /// How many blocks run side by side, one each: the multiprocessors of a GPU,
   /// the worker threads of a CPU.
   virtual int64_t getNumSMs() const = 0;
+  /// The present clock of the multiprocessors in MHz, if it is known.
+  virtual std::optional<int64_t> getClockMHz() const { return std::nullopt; }
   /// Whether code for `target` runs here; else an error that says why not.
   virtual llvm::Error checkTarget(llvm::StringRef target) const = 0;
 

@@ -49,8 +49,9 @@ ArrayRef<ScheduleRow> getScheduleTable();
 
 /// The rows that `op` on `target` may need, by increasing length: one if the
 /// query length is static or if the table has but one, none if it has none.
-SmallVector<const ScheduleRow *> lookupRows(AttentionOp op,
-                                            const TargetInfo &target);
+SmallVector<const ScheduleRow *>
+lookupRows(AttentionOp op, const TargetInfo &target,
+           ArrayRef<ScheduleRow> table = getScheduleTable());
 
 /// Emits an error that itemises the bytes if `schedule` needs more shared
 /// memory than a program of `target` may use, or doesn't cut the tile into
