@@ -244,8 +244,8 @@ private:
 
   InFlightDiagnostic emitUnknown(Operation *op) {
     return op->emitOpError("depends on more than sizes and the program's "
-                           "number; its order of ring operations can't be "
-                           "checked");
+                           "number, so the order of ring operations can't be "
+                           "checked; compute it from those");
   }
 
   FailureOr<int64_t> getInt(Operation *op, Value value) {
