@@ -91,8 +91,11 @@ void attn::buildAttnPipeline(OpPassManager &pm, Variant variant,
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   pm.addPass(createConvertHostToPlan());
+  // With whole tiles of scores in registers, the widest schedules have none
+  // left for a deferred rescale.
   if (target.hasWarpRoles)
-    return buildTileToSM90aPipeline(pm, /*overlap=*/true);
+    return buildTileToSM90aPipeline(pm, /*overlap=*/true,
+                                    /*deferRescale=*/false);
   buildKernelMiddle(pm, target);
   buildBackEnd(pm, target);
 }
@@ -126,6 +129,10 @@ struct SM90aPipelineOptions : PassPipelineOptions<SM90aPipelineOptions> {
       llvm::cl::desc(
           "Run the products of neighbouring steps under the softmax"),
       llvm::cl::init(true)};
+  Option<bool> deferRescale{
+      *this, "defer-rescale",
+      llvm::cl::desc("Rescale only where the maximum of the scores grew much"),
+      llvm::cl::init(true)};
 };
 } // namespace
 
@@ -153,6 +160,6 @@ void attn::registerAttncPasses() {
       "tile-to-sm90a",
       "Lowers attention kernels to warp-specialised GPU kernels for sm_90a",
       [](OpPassManager &pm, const SM90aPipelineOptions &options) {
-        buildTileToSM90aPipeline(pm, options.overlap);
+        buildTileToSM90aPipeline(pm, options.overlap, options.deferRescale);
       });
 }

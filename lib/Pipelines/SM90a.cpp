@@ -9,9 +9,12 @@
 
 using namespace mlir;
 
-void attn::buildTileToSM90aPipeline(OpPassManager &pm, bool overlap) {
+void attn::buildTileToSM90aPipeline(OpPassManager &pm, bool overlap,
+                                    bool deferRescale) {
   OpPassManager &kernel = pm.nest<tile::KernelOp>();
   kernel.addPass(tile::createTileSplitKVRanges());
+  if (deferRescale)
+    kernel.addPass(tile::createTileDeferRescale());
   kernel.addPass(createConvertTileToHopper({overlap}));
   kernel.addPass(hopper::createHopperVerifyProtocol());
   kernel.addPass(tile::createTileRewriteMasks());

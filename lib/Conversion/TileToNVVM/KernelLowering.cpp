@@ -3,6 +3,7 @@
 #include "KernelLowering.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 #include <map>
@@ -253,6 +254,8 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
       .Case([&](BufferReadOp op) { return done([&] { lowerBufferRead(op); }); })
       .Case([&](MmaOp op) { return lowerMma(op); })
       .Case([&](ReduceOp op) { return done([&] { lowerReduce(op); }); })
+      .Case([&](AnyExceedsOp op) { return done([&] { lowerAnyExceeds(op); }); })
+      .Case([&](FoldSumOp op) { return lowerFoldSum(op); })
       .Case([&](BroadcastOp op) { return done([&] { lowerBroadcast(op); }); })
       .Case([&](IotaOp op) { return done([&] { lowerIota(op); }); })
       .Case([&](ExpDiffOp op) { return done([&] { lowerExpDiff(op); }); })
@@ -589,6 +592,22 @@ void KernelLowering::lowerIota(IotaOp op) {
   fragments[op.getResult()] = std::move(result);
 }
 
+/// Combines values in groups of three, which the GPU has instructions for.
+static Value reduceByThree(SmallVector<Value> values,
+                           function_ref<Value(Value, Value)> combine) {
+  while (values.size() > 1) {
+    SmallVector<Value> next;
+    for (size_t i = 0; i < values.size(); i += 3) {
+      Value value = values[i];
+      for (size_t j = i + 1; j < std::min(i + 3, values.size()); ++j)
+        value = combine(value, values[j]);
+      next.push_back(value);
+    }
+    values = std::move(next);
+  }
+  return values.front();
+}
+
 void KernelLowering::lowerReduce(ReduceOp op) {
   RegisterLayout layout = getLayout(getTileType(op.getSource()));
   bool isMax = op.getKind() == ReduceKind::Max;
@@ -619,6 +638,53 @@ void KernelLowering::lowerReduce(ReduceOp op) {
     result.push_back(value);
   }
   fragments[op.getResult()] = std::move(result);
+}
+
+/// Two floats of which one is not negative are in the order of their bits as
+/// signed integers, whose maximum of three is one instruction. A warp answers
+/// together, so that the branch doesn't diverge.
+void KernelLowering::lowerAnyExceeds(AnyExceedsOp op) {
+  RegisterLayout layout = getLayout(getTileType(op.getSource()));
+  ArrayRef<Value> limits = getFragment(op.getLimits());
+  SmallVector<SmallVector<Value>> rows(limits.size());
+  for (auto [row, value] :
+       llvm::zip_equal(layout.getRowIndices(), getFragment(op.getSource())))
+    rows[row].push_back(emit.bitcast(value, emit.getI32Type()));
+  Value any = emit.i1(false);
+  for (auto [values, limitValue] : llvm::zip_equal(rows, limits)) {
+    Value max = reduceByThree(values, [&](Value a, Value b) -> Value {
+      return emit.create<LLVM::SMaxOp>(a, b);
+    });
+    Value limit = emit.bitcast(limitValue, emit.getI32Type());
+    // Two negative floats are in the other order.
+    Value isNegative = emit.less(limit, emit.i32(0));
+    Value exceeds = emit.less(limit, max);
+    any = emit.create<LLVM::OrOp>(any,
+                                  emit.create<LLVM::OrOp>(isNegative, exceeds));
+  }
+  Value vote = emit.create<NVVM::VoteSyncOp>(emit.getI1Type(), emit.i32(-1),
+                                             any, NVVM::VoteSyncKind::any);
+  scalars.map(op.getResult(), vote);
+}
+
+LogicalResult KernelLowering::lowerFoldSum(FoldSumOp op) {
+  RankedTensorType type = getTileType(op.getSource());
+  if (!isa<MmaLayoutAttr>(type.getEncoding()))
+    return op.emitOpError("adds up what one thread holds, which takes a tile "
+                          "with the layout #tile.mma, not ")
+           << type;
+  // In the order of the result's elements: a block of 8 columns is the same
+  // elements of a thread everywhere.
+  RegisterLayout layout = getLayout(type);
+  llvm::MapVector<std::pair<int64_t, int64_t>, Value> sums;
+  for (auto [offset, value] :
+       llvm::zip_equal(layout.getOffsets(), getFragment(op.getSource()))) {
+    Value &sum = sums[{offset.row, offset.col % FoldSumOp::kColumns}];
+    sum = sum ? Value(emit.create<LLVM::FAddOp>(sum, value)) : value;
+  }
+  fragments[op.getResult()] =
+      Fragment(llvm::make_second_range(sums.takeVector()));
+  return success();
 }
 
 void KernelLowering::lowerExpDiff(ExpDiffOp op) {

@@ -68,6 +68,8 @@ protected:
   void lowerBroadcast(BroadcastOp op);
   void lowerIota(IotaOp op);
   void lowerReduce(ReduceOp op);
+  void lowerAnyExceeds(AnyExceedsOp op);
+  LogicalResult lowerFoldSum(FoldSumOp op);
   void lowerExpDiff(ExpDiffOp op);
   LogicalResult lowerConvertLayout(ConvertLayoutOp op);
   FailureOr<Value> lowerMath(Operation *op, ValueRange operands);

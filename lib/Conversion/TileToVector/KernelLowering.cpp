@@ -111,6 +111,10 @@ void KernelLowering::emitOp(Operation *op, const BlockSchedule &schedule,
     return emitStore(store);
   if (auto mma = dyn_cast<MmaOp>(op))
     return emitMma(mma, schedule, unit);
+  if (auto exceeds = dyn_cast<AnyExceedsOp>(op))
+    return emitAnyExceeds(exceeds);
+  if (auto fold = dyn_cast<FoldSumOp>(op))
+    return emitFoldSum(fold);
   if (auto loop = dyn_cast<scf::ForOp>(op))
     return emitFor(loop, schedule, unit);
   if (auto branch = dyn_cast<scf::IfOp>(op))

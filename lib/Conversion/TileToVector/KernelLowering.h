@@ -86,6 +86,8 @@ private:
   void emitIf(scf::IfOp op);
   void emitLoad(LoadOp op);
   void emitStore(StoreOp op);
+  void emitAnyExceeds(AnyExceedsOp op);
+  void emitFoldSum(FoldSumOp op);
   void emitMma(MmaOp op, const BlockSchedule &schedule, int64_t unit);
 
   Geometry getGeometry(RankedTensorType type) const;

@@ -324,3 +324,45 @@ void KernelLowering::emitGroup(const BlockSchedule &schedule, int64_t unit) {
   for (Value result : stored)
     buffers[result] = targets[result];
 }
+
+//===----------------------------------------------------------------------===//
+// Parts of an online softmax that targets with warps need; simple, not fast
+//===----------------------------------------------------------------------===//
+
+void KernelLowering::emitAnyExceeds(AnyExceedsOp op) {
+  RankedTensorType type = getType(op.getSource());
+  Value source = materialize(op.getSource(), op);
+  Value no =
+      arith::ConstantOp::create(builder, e.loc, builder.getBoolAttr(false));
+  auto visitRow = [&](Value row, ValueRange found) -> SmallVector<Value> {
+    Value limit = evaluateScalar(op.getLimits(), row);
+    auto visitElement = [&](Value col, ValueRange found) -> SmallVector<Value> {
+      Value element = e.load(source, getElementOffset(type, row, col),
+                             type.getElementType(), 0);
+      Value exceeds = arith::CmpFOp::create(
+          builder, e.loc, arith::CmpFPredicate::OGT, element, limit);
+      return {arith::OrIOp::create(builder, e.loc, found[0], exceeds)};
+    };
+    return e.loop(type.getDimSize(1), found, visitElement);
+  };
+  scalars.map(op.getResult(), e.loop(type.getDimSize(0), no, visitRow)[0]);
+}
+
+void KernelLowering::emitFoldSum(FoldSumOp op) {
+  RankedTensorType from = getType(op.getSource()), to = getType(op.getResult());
+  Value source = materialize(op.getSource(), op);
+  Value target = buffers[op.getResult()] = allocateTile(to, op);
+  zeroFill(target, to.getElementType(), to.getNumElements());
+  e.loop(from.getDimSize(0), [&](Value row) {
+    e.loop(from.getDimSize(1), [&](Value col) {
+      Value folded = builder.createOrFold<arith::RemUIOp>(
+          e.loc, col, e.i64(FoldSumOp::kColumns));
+      Value at = getElementOffset(to, row, folded);
+      Value sum = arith::AddFOp::create(
+          builder, e.loc, e.load(target, at, to.getElementType(), 0),
+          e.load(source, getElementOffset(from, row, col),
+                 from.getElementType(), 0));
+      e.store(sum, target, at);
+    });
+  });
+}

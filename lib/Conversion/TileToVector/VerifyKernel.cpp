@@ -69,9 +69,9 @@ static LogicalResult verifyOp(Operation *op, KernelOp kernel) {
 
   if (isa<KVLoopOp, MaskOp, ScoreModOp, OnlineSoftmaxOp>(op))
     return op->emitOpError("must be lowered before convert-tile-to-vector");
-  if (isa<LoadOp, StoreOp, MmaOp, ReduceOp, BroadcastOp, IotaOp, ExpDiffOp,
-          ProgramIdOp, ReturnOp, tensor::SplatOp, scf::ForOp, scf::IfOp,
-          scf::YieldOp>(op))
+  if (isa<LoadOp, StoreOp, MmaOp, ReduceOp, AnyExceedsOp, FoldSumOp,
+          BroadcastOp, IotaOp, ExpDiffOp, ProgramIdOp, ReturnOp,
+          tensor::SplatOp, scf::ForOp, scf::IfOp, scf::YieldOp>(op))
     return success();
   if (auto dim = dyn_cast<memref::DimOp>(op))
     return verifyDim(dim);

@@ -3,6 +3,9 @@
 // RUN:   --pass-pipeline='builtin.module(tile.kernel(convert-tile-to-hopper{overlap=false},hopper-verify-protocol))'
 // RUN: attn-opt %S/../../Conversion/TileToHopper/convert-tile-to-hopper.mlir \
 // RUN:   --pass-pipeline='builtin.module(tile.kernel(convert-tile-to-hopper,hopper-verify-protocol))'
+// A branch on tiles that does nothing to rings doesn't matter.
+// RUN: attn-opt %S/../../Conversion/TileToHopper/convert-tile-to-hopper.mlir \
+// RUN:   --pass-pipeline='builtin.module(tile.kernel(tile-defer-rescale,convert-tile-to-hopper,hopper-verify-protocol))'
 
 !mem = memref<?x64xbf16, strided<[?, 1]>>
 !tile = tensor<64x64xbf16>

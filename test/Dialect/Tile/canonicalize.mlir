@@ -58,3 +58,33 @@ func.func @layout_survives_folding() -> tensor<64x64xf32, #tile.mma<warps = 4>> 
   %r = arith.addf %one, %two : tensor<64x64xf32, #tile.mma<warps = 4>>
   return %r : tensor<64x64xf32, #tile.mma<warps = 4>>
 }
+
+// Before the first step of a loop every score exceeds its row's limit.
+
+// CHECK-LABEL: tile.kernel @first_step
+// CHECK: tile.store
+// CHECK-NOT: tile.any_exceeds
+// CHECK: tile.return
+tile.kernel @first_step(%x: memref<?x8xf32>) attributes {num_warps = 4 : i32} {
+  %zero = arith.constant 0 : i32
+  %limits = arith.constant dense<0xFF800000> : tensor<8xf32>
+  %t = tile.load %x[%zero, %zero] : memref<?x8xf32> -> tensor<8x8xf32>
+  %any = tile.any_exceeds %t, %limits : tensor<8x8xf32>, tensor<8xf32>
+  scf.if %any {
+    tile.store %t, %x[%zero, %zero] : tensor<8x8xf32>, memref<?x8xf32>
+  }
+  tile.return
+}
+
+// CHECK-LABEL: tile.kernel @later_step
+// CHECK: tile.any_exceeds
+tile.kernel @later_step(%x: memref<?x8xf32>) attributes {num_warps = 4 : i32} {
+  %zero = arith.constant 0 : i32
+  %limits = arith.constant dense<1.0> : tensor<8xf32>
+  %t = tile.load %x[%zero, %zero] : memref<?x8xf32> -> tensor<8x8xf32>
+  %any = tile.any_exceeds %t, %limits : tensor<8x8xf32>, tensor<8xf32>
+  scf.if %any {
+    tile.store %t, %x[%zero, %zero] : tensor<8x8xf32>, memref<?x8xf32>
+  }
+  tile.return
+}

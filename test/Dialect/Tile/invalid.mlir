@@ -356,6 +356,38 @@ func.func @kv_loop_results(%i: i32, %x: f32) {
 
 // -----
 
+func.func @any_exceeds_rows(%s: tensor<128x64xf32>, %limits: tensor<64xf32>) {
+  // expected-error@+1 {{takes an f32 tile [M, N] and f32 limits [M], not 'tensor<128x64xf32>' and 'tensor<64xf32>'}}
+  %0 = tile.any_exceeds %s, %limits : tensor<128x64xf32>, tensor<64xf32>
+  return
+}
+
+// -----
+
+func.func @any_exceeds_type(%s: tensor<128x64xf16>, %limits: tensor<128xf16>) {
+  // expected-error@+1 {{takes an f32 tile [M, N] and f32 limits [M]}}
+  %0 = tile.any_exceeds %s, %limits : tensor<128x64xf16>, tensor<128xf16>
+  return
+}
+
+// -----
+
+func.func @fold_sum_columns(%s: tensor<128x60xf32>) {
+  // expected-error@+1 {{folds an f32 tile [M, 8 * k] to [M, 8], not 'tensor<128x60xf32>' to 'tensor<128x8xf32>'}}
+  %0 = tile.fold_sum %s : tensor<128x60xf32> -> tensor<128x8xf32>
+  return
+}
+
+// -----
+
+func.func @fold_sum_result(%s: tensor<128x64xf32>) {
+  // expected-error@+1 {{folds an f32 tile [M, 8 * k] to [M, 8]}}
+  %0 = tile.fold_sum %s : tensor<128x64xf32> -> tensor<128x4xf32>
+  return
+}
+
+// -----
+
 func.func @kv_loop_value_of_other_region(%i: i32) {
   tile.kv_loop ranges(%i, %i, %i, %i) step 64
     qk (%kv: i32) {

@@ -118,6 +118,15 @@ func.func @score_regions(%s: tensor<128x64xf32>, %q0: i32, %kv: i32, %head: i32)
   return %u : tensor<128x64xf32>
 }
 
+// CHECK-LABEL: func @deferred_rescale
+// CHECK: tile.any_exceeds %{{.*}}, %{{.*}} : tensor<128x64xf32>, tensor<128xf32>
+// CHECK: tile.fold_sum %{{.*}} : tensor<128x64xf32> -> tensor<128x8xf32>
+func.func @deferred_rescale(%s: tensor<128x64xf32>, %limits: tensor<128xf32>) -> (i1, tensor<128x8xf32>) {
+  %grew = tile.any_exceeds %s, %limits : tensor<128x64xf32>, tensor<128xf32>
+  %sums = tile.fold_sum %s : tensor<128x64xf32> -> tensor<128x8xf32>
+  return %grew, %sums : i1, tensor<128x8xf32>
+}
+
 // The regions hand values on and share the loop-carried ones.
 
 // CHECK-LABEL: func @kv_loop

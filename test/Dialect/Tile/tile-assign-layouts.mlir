@@ -54,3 +54,25 @@ tile.kernel @elementwise(%a: memref<?x64xbf16>, %b: memref<?x64xi32>) attributes
   tile.store %sum, %b[%c0, %c0] : tensor<64x64xi32>, memref<?x64xi32>
   tile.return
 }
+
+// The limits of any_exceeds are a value per row, and folded sums lie like the
+// tile that they come from.
+
+// CHECK-LABEL: tile.kernel @deferred_rescale
+// CHECK: tile.load {{.*}} -> tensor<64xf32, #row{{[0-9]*}}>
+// CHECK: tile.any_exceeds %{{.*}}, %{{.*}} : tensor<64x64xf32, #mma>, tensor<64xf32, #row{{[0-9]*}}>
+// CHECK: tile.fold_sum %{{.*}} : tensor<64x64xf32, #mma> -> tensor<64x8xf32, #mma>
+tile.kernel @deferred_rescale(%q: memref<?x64xbf16>, %limits: memref<?xf32>, %o: memref<?x8xf32>) attributes {num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %qt = tile.load %q[%c0, %c0] : memref<?x64xbf16> -> tensor<64x64xbf16>
+  %s = tile.mma mma %qt, %qt, %zero {transpose_b}
+    : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xf32>
+  %l = tile.load %limits[%c0] : memref<?xf32> -> tensor<64xf32>
+  %any = tile.any_exceeds %s, %l : tensor<64x64xf32>, tensor<64xf32>
+  scf.if %any {
+    %sums = tile.fold_sum %s : tensor<64x64xf32> -> tensor<64x8xf32>
+    tile.store %sums, %o[%c0, %c0] : tensor<64x8xf32>, memref<?x8xf32>
+  }
+  tile.return
+}

@@ -2,7 +2,10 @@
 
 #include "attn/Dialect/Tile/IR/TileOps.h"
 #include "attn/Dialect/ModRegion.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
 #include "mlir/Interfaces/FunctionImplementation.h"
 
 using namespace mlir;
@@ -306,6 +309,40 @@ LogicalResult ReduceOp::verify() {
   if (source.getDimSize(0) != result.getDimSize(0) ||
       !source.getElementType().isF32() || !result.getElementType().isF32())
     return emitOpError("reduces an f32 tile [M, N] to [M], not ")
+           << source << " to " << result;
+  return success();
+}
+
+LogicalResult AnyExceedsOp::verify() {
+  RankedTensorType source = getTileType(getSource());
+  RankedTensorType limits = getTileType(getLimits());
+  if (source.getDimSize(0) != limits.getDimSize(0) ||
+      !source.getElementType().isF32() || !limits.getElementType().isF32())
+    return emitOpError("takes an f32 tile [M, N] and f32 limits [M], not ")
+           << source << " and " << limits;
+  return success();
+}
+
+/// Some target would answer true, so no one may rely on false.
+LogicalResult AnyExceedsOp::canonicalize(AnyExceedsOp op,
+                                         PatternRewriter &rewriter) {
+  SplatElementsAttr limits;
+  if (!matchPattern(op.getLimits(), m_Constant(&limits)) ||
+      !limits.getSplatValue<APFloat>().isNegative())
+    return failure();
+  rewriter.replaceOpWithNewOp<arith::ConstantOp>(op,
+                                                 rewriter.getBoolAttr(true));
+  return success();
+}
+
+LogicalResult FoldSumOp::verify() {
+  RankedTensorType source = getTileType(getSource());
+  RankedTensorType result = getTileType(getResult());
+  if (source.getDimSize(0) != result.getDimSize(0) ||
+      source.getDimSize(1) % kColumns != 0 ||
+      result.getDimSize(1) != kColumns || !source.getElementType().isF32() ||
+      !result.getElementType().isF32())
+    return emitOpError("folds an f32 tile [M, 8 * k] to [M, 8], not ")
            << source << " to " << result;
   return success();
 }

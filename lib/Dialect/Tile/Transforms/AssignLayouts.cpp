@@ -254,6 +254,7 @@ void LayoutAssigner::connectVectors() {
   kernel.walk([&](Operation *op) {
     TypeSwitch<Operation *>(op)
         .Case([&](ReduceOp op) { seeds[op.getResult()] = rowLayout; })
+        .Case([&](AnyExceedsOp op) { seeds[op.getLimits()] = rowLayout; })
         .Case([&](BroadcastOp op) {
           seeds[op.getSource()] =
               op.getDim() == 0 ? Attribute(rowLayout) : Attribute(colLayout);

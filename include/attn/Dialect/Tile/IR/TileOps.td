@@ -267,6 +267,53 @@ def ReduceOp : Tile_Op<"reduce", [Pure]> {
   let hasVerifier = 1;
 }
 
+def AnyExceedsOp : Tile_Op<"any_exceeds", [Pure]> {
+  let summary = "Whether some element of a tile exceeds its row's limit";
+  let description = [{
+    The answer is true if source[i, j] > limits[i] for some i and j. It may be
+    true without such an element. Threads that run together (a warp) may get an
+    answer of their own, for the rows that they hold. So it may only choose
+    between paths that are both right: a costly one that holds for every
+    element, and a cheap one that relies on the limits.
+
+    Targets differ in how often they answer true needlessly. On a GPU, elements
+    are compared as integers, without a shuffle, and any row whose limit is
+    negative makes the answer true. With constant limits of this kind, as before
+    the first step of a loop, it canonicalizes to true.
+
+    ```mlir
+    %grew = tile.any_exceeds %s, %limit : tensor<128x64xf32>, tensor<128xf32>
+    ```
+  }];
+  let arguments = (ins Tile_Tile2D:$source, Tile_Tile1D:$limits);
+  let results = (outs I1:$result);
+  let assemblyFormat =
+      "$source `,` $limits attr-dict `:` type($source) `,` type($limits)";
+  let hasVerifier = 1;
+  let hasCanonicalizeMethod = 1;
+}
+
+def FoldSumOp : Tile_Op<"fold_sum", [Pure]> {
+  let summary = "Adds the columns of a tile by their number modulo 8";
+  let description = [{
+    `result[i, j]` is the sum over k of `source[i, 8 * k + j]`. It is the part
+    of a row sum that needs no exchange between threads under `#tile.mma`: a
+    loop carries the folded sums, and a `tile.reduce` after it adds up the rest.
+
+    ```mlir
+    %l = tile.fold_sum %p : tensor<128x64xf32> -> tensor<128x8xf32>
+    ```
+  }];
+  let arguments = (ins Tile_Tile2D:$source);
+  let results = (outs Tile_Tile2D:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The columns of the result: one block of an accumulator.
+    static constexpr int64_t kColumns = 8;
+  }];
+}
+
 def BroadcastOp : Tile_Op<"broadcast", [Pure]> {
   let summary = "Repeats a vector along the other dimension";
   let description = [{

@@ -25,6 +25,36 @@ def TileSplitKVRanges : Pass<"tile-split-kv-ranges", "::mlir::tile::KernelOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def TileDeferRescale : Pass<"tile-defer-rescale", "::mlir::tile::KernelOp"> {
+  let summary = "Lets an online softmax rescale only where its maximum grew much";
+  let description = [{
+    Rewrites the `tile.online_softmax` of a `tile.kv_loop` so that a common step
+    costs an FMA, an exp2 and an addition an element, and a test:
+
+    - The maximum that scores are subtracted from, the *base*, and with it the
+      sum and the accumulator stay as they are until some score is so far above
+      it that its exponential would exceed 2^8 (`tile.any_exceeds`).
+    - What the exponentials need of the base, a factor and an addend a row, is
+      computed when it changes and carried by the loop, rounded so that it
+      can't show (lib/Dialect/Tile/Transforms/DeferRescale.cpp says why).
+    - The loop carries the row sums folded to 8 columns (`tile.fold_sum`); they
+      are reduced once, after it.
+
+    After the loop, `scale * max + log(sum)` is what it was. The maximum alone
+    isn't: it may be the base, which is up to `8 / (scale * log2(e))` less.
+
+    A loop is left alone, with a remark, unless it has one online softmax, with
+    one scale for all steps, whose statistics it carries from -inf and 0 and
+    uses for nothing else; of the maximum, what follows the loop may want only
+    the log-sum-exp. Loops without an online softmax
+    have nothing to defer.
+  }];
+  let dependentDialects = ["::mlir::scf::SCFDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def TileLowerKVLoop : Pass<"tile-lower-kv-loop", "::mlir::tile::KernelOp"> {
   let summary = "Lowers tile.kv_loop to one scf.for per range";
   let description = [{
