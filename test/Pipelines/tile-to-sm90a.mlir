@@ -1,5 +1,19 @@
 // RUN: attn-opt %S/../Conversion/TileToHopper/convert-tile-to-hopper.mlir --tile-to-sm90a | FileCheck %s --check-prefixes=CHECK,OVERLAP
 // RUN: attn-opt %S/../Conversion/TileToHopper/convert-tile-to-hopper.mlir --tile-to-sm90a=overlap=false | FileCheck %s --check-prefixes=CHECK,SIMPLE
+// RUN: attn-opt %S/../Conversion/TileToHopper/convert-tile-to-hopper.mlir --tile-to-sm90a | FileCheck %s --check-prefix=DEFER
+// RUN: attn-opt %S/../Conversion/TileToHopper/convert-tile-to-hopper.mlir --tile-to-sm90a=defer-rescale=false | FileCheck %s --check-prefix=EXACT
+
+// The first step has nothing to ask; the loops over full and partial steps vote
+// once each, and reduce no maximum but behind the vote.
+// DEFER: wgmma.mma_async
+// DEFER-NOT: nvvm.vote.sync
+// DEFER: llvm.br
+// DEFER: nvvm.vote.sync any
+// DEFER-NEXT: llvm.cond_br
+// DEFER: nvvm.vote.sync any
+// DEFER-NEXT: llvm.cond_br
+// DEFER-NOT: nvvm.vote.sync
+// EXACT-NOT: nvvm.vote.sync
 
 // CHECK: gpu.module @kernels
 // CHECK: llvm.func @attention(

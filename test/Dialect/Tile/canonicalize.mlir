@@ -59,15 +59,32 @@ func.func @layout_survives_folding() -> tensor<64x64xf32, #tile.mma<warps = 4>> 
   return %r : tensor<64x64xf32, #tile.mma<warps = 4>>
 }
 
-// Before the first step of a loop every score exceeds its row's limit.
+// Before the first step of a loop the limits are -inf, plus a distance that may
+// not be constant.
 
 // CHECK-LABEL: tile.kernel @first_step
 // CHECK: tile.store
 // CHECK-NOT: tile.any_exceeds
 // CHECK: tile.return
-tile.kernel @first_step(%x: memref<?x8xf32>) attributes {num_warps = 4 : i32} {
+tile.kernel @first_step(%x: memref<?x8xf32>, %distance: f32) attributes {num_warps = 4 : i32} {
   %zero = arith.constant 0 : i32
-  %limits = arith.constant dense<0xFF800000> : tensor<8xf32>
+  %minf = arith.constant dense<0xFF800000> : tensor<8xf32>
+  %distances = tensor.splat %distance : tensor<8xf32>
+  %limits = arith.addf %minf, %distances : tensor<8xf32>
+  %t = tile.load %x[%zero, %zero] : memref<?x8xf32> -> tensor<8x8xf32>
+  %any = tile.any_exceeds %t, %limits : tensor<8x8xf32>, tensor<8xf32>
+  scf.if %any {
+    tile.store %t, %x[%zero, %zero] : tensor<8x8xf32>, memref<?x8xf32>
+  }
+  tile.return
+}
+
+// CHECK-LABEL: tile.kernel @negative
+// CHECK-NOT: tile.any_exceeds
+// CHECK: tile.return
+tile.kernel @negative(%x: memref<?x8xf32>) attributes {num_warps = 4 : i32} {
+  %zero = arith.constant 0 : i32
+  %limits = arith.constant dense<-1.0> : tensor<8xf32>
   %t = tile.load %x[%zero, %zero] : memref<?x8xf32> -> tensor<8x8xf32>
   %any = tile.any_exceeds %t, %limits : tensor<8x8xf32>, tensor<8xf32>
   scf.if %any {

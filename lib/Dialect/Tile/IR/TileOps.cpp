@@ -323,12 +323,20 @@ LogicalResult AnyExceedsOp::verify() {
   return success();
 }
 
+/// True if `limits` are negative constants, or -inf plus anything.
+static bool areBelowZero(Value limits) {
+  SplatElementsAttr splat;
+  if (matchPattern(limits, m_Constant(&splat)))
+    return splat.getSplatValue<APFloat>().isNegative();
+  auto add = limits.getDefiningOp<arith::AddFOp>();
+  return add && (matchPattern(add.getLhs(), m_NegInfFloat()) ||
+                 matchPattern(add.getRhs(), m_NegInfFloat()));
+}
+
 /// Some target would answer true, so no one may rely on false.
 LogicalResult AnyExceedsOp::canonicalize(AnyExceedsOp op,
                                          PatternRewriter &rewriter) {
-  SplatElementsAttr limits;
-  if (!matchPattern(op.getLimits(), m_Constant(&limits)) ||
-      !limits.getSplatValue<APFloat>().isNegative())
+  if (!areBelowZero(op.getLimits()))
     return failure();
   rewriter.replaceOpWithNewOp<arith::ConstantOp>(op,
                                                  rewriter.getBoolAttr(true));
