@@ -91,11 +91,8 @@ void attn::buildAttnPipeline(OpPassManager &pm, Variant variant,
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   pm.addPass(createConvertHostToPlan());
-  // With whole tiles of scores in registers, the widest schedules have none
-  // left for a deferred rescale.
   if (target.hasWarpRoles)
-    return buildTileToSM90aPipeline(pm, /*overlap=*/true,
-                                    /*deferRescale=*/false);
+    return buildTileToSM90aPipeline(pm);
   buildKernelMiddle(pm, target);
   buildBackEnd(pm, target);
 }
@@ -122,20 +119,6 @@ static void registerPipeline(Variant variant, StringRef description) {
                        build, printOptions);
 }
 
-namespace {
-struct SM90aPipelineOptions : PassPipelineOptions<SM90aPipelineOptions> {
-  Option<bool> overlap{
-      *this, "overlap",
-      llvm::cl::desc(
-          "Run the products of neighbouring steps under the softmax"),
-      llvm::cl::init(true)};
-  Option<bool> deferRescale{
-      *this, "defer-rescale",
-      llvm::cl::desc("Rescale only where the maximum of the scores grew much"),
-      llvm::cl::init(true)};
-};
-} // namespace
-
 void attn::registerAttncPasses() {
   registerAttnPasses();
   registerAttncConversionPasses();
@@ -156,10 +139,8 @@ void attn::registerAttncPasses() {
         buildKernelMiddle(pm, target);
         buildBackEnd(pm, target);
       });
-  PassPipelineRegistration<SM90aPipelineOptions>(
+  PassPipelineRegistration<>(
       "tile-to-sm90a",
       "Lowers attention kernels to warp-specialised GPU kernels for sm_90a",
-      [](OpPassManager &pm, const SM90aPipelineOptions &options) {
-        buildTileToSM90aPipeline(pm, options.overlap, options.deferRescale);
-      });
+      [](OpPassManager &pm) { buildTileToSM90aPipeline(pm); });
 }

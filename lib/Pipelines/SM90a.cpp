@@ -9,13 +9,11 @@
 
 using namespace mlir;
 
-void attn::buildTileToSM90aPipeline(OpPassManager &pm, bool overlap,
-                                    bool deferRescale) {
+void attn::buildTileToSM90aPipeline(OpPassManager &pm) {
   OpPassManager &kernel = pm.nest<tile::KernelOp>();
   kernel.addPass(tile::createTileSplitKVRanges());
-  if (deferRescale)
-    kernel.addPass(tile::createTileDeferRescale());
-  kernel.addPass(createConvertTileToHopper({overlap}));
+  kernel.addPass(tile::createTileDeferRescale());
+  kernel.addPass(createConvertTileToHopper());
   kernel.addPass(hopper::createHopperVerifyProtocol());
   kernel.addPass(tile::createTileRewriteMasks());
   kernel.addPass(tile::createTileExpandOnlineSoftmax());

@@ -74,20 +74,16 @@ def ConvertTileToHopper : Pass<"convert-tile-to-hopper", "::mlir::tile::KernelOp
     consumers, one warpgroup per 64 rows of Q, run everything else of the kernel
     as it stands: any score or mask, any elementwise code before, in and after
     the loop. The loop becomes one `scf.for` per range, full steps without
-    masks.
+    masks; each warpgroup has the range that its own rows need.
 
     The loop's `qk` region must hold one product of the Q tile, loaded before the
     loop, with a tile loaded in the region, and its `pv` region one product with
     a tile loaded there, whose result it yields. Other kernels are refused.
 
-    With `overlap`, the product QK of step j + 1 and the product PV of step j
-    run while softmax of step j + 1 is computed: softmax waits for QK only, and
-    P waits in registers for the next step.
+    How products and softmax overlap, whether the kernel is persistent and what
+    else there is to choose says the kernel's attribute `attn.warp_roles`
+    (`#attn.warp_roles`, with its defaults where there is none).
   }];
-  let options = [
-    Option<"overlap", "overlap", "bool", "true",
-           "Run the products of neighbouring steps under the softmax">
-  ];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::hopper::HopperDialect",
                            "::mlir::scf::SCFDialect"];

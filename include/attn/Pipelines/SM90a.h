@@ -10,11 +10,8 @@ class OpPassManager;
 namespace mlir::attn {
 
 /// Lowers a module of `tile.kernel`s with a `tile.kv_loop` each to
-/// `gpu.module @kernels` in LLVM and NVVM dialect. Without `overlap`, products
-/// and softmax run one after the other; without `deferRescale`, the softmax
-/// rescales in every step.
-void buildTileToSM90aPipeline(OpPassManager &pm, bool overlap,
-                              bool deferRescale);
+/// `gpu.module @kernels` in LLVM and NVVM dialect.
+void buildTileToSM90aPipeline(OpPassManager &pm);
 
 } // namespace mlir::attn
 

@@ -157,40 +157,75 @@ private:
   // Kernel
   //===--------------------------------------------------------------------===//
 
-  /// program id = (batch * Hq + head) * row tiles + row tile.
+  Value i32(int64_t value) {
+    return constant(builder.getI32IntegerAttr(value));
+  }
+  template <typename OpT>
+  Value binary(Value a, Value b) {
+    return OpT::create(builder, a, b);
+  }
+
   void buildProgram() {
     qLen = getSize(op.getQ(), 2);
     kvLen = getSize(op.getK(), 2);
-    Value roundUp = constant(builder.getI32IntegerAttr(blockM - 1));
-    Value blockSize = constant(builder.getI32IntegerAttr(blockM));
-    Value numTiles = arith::DivUIOp::create(
-        builder, arith::AddIOp::create(builder, qLen, roundUp), blockSize);
+    Value numTiles = binary<arith::DivUIOp>(
+        binary<arith::AddIOp>(qLen, i32(blockM - 1)), i32(blockM));
     // An operator without heads launches no program, but must not divide by 0.
-    int64_t numHeads = std::max<int64_t>(op.getNumQueryHeads(), 1);
-    Value heads = constant(builder.getI32IntegerAttr(numHeads));
-
+    Value heads = i32(std::max<int64_t>(op.getNumQueryHeads(), 1));
     Value id = tile::ProgramIdOp::create(builder, builder.getI32Type());
-    Value rowTile = arith::RemUIOp::create(builder, id, numTiles);
-    Value headAndBatch = arith::DivUIOp::create(builder, id, numTiles);
-    head = arith::RemUIOp::create(builder, headAndBatch, heads);
-    batch = arith::DivUIOp::create(builder, headAndBatch, heads);
-    if (op.hasMaskMod()) {
-      Value last = arith::SubIOp::create(
-          builder, numTiles, constant(builder.getI32IntegerAttr(1)));
-      rowTile = arith::SubIOp::create(builder, last, rowTile);
-    }
-    qStart = arith::MulIOp::create(builder, rowTile, blockSize);
+    WarpRolesAttr roles = op.getScheduleAttr().getWarpRoles();
+    bool isPersistent = roles && roles.getPersistent();
+    auto [headAndBatch, rowTile] =
+        isPersistent && op.hasMaskMod()
+            ? orderLongestFirst(id, numTiles, heads)
+            : std::pair(binary<arith::DivUIOp>(id, numTiles),
+                        binary<arith::RemUIOp>(id, numTiles));
+    head = binary<arith::RemUIOp>(headAndBatch, heads);
+    batch = binary<arith::DivUIOp>(headAndBatch, heads);
+    if (op.hasMaskMod())
+      rowTile = binary<arith::SubIOp>(binary<arith::SubIOp>(numTiles, i32(1)),
+                                      rowTile);
+    qStart = binary<arith::MulIOp>(rowTile, i32(blockM));
     kvHead = buildKVHead();
   }
 
-  Value buildKVHead() {
+  /// Programs that take one tile after the other should come to the long ones
+  /// first, which under most masks are those of the last rows. That goes over
+  /// as many heads as have their keys and values in the L2 together. Returns
+  /// (head and batch, row tile from the last).
+  std::pair<Value, Value> orderLongestFirst(Value id, Value numTiles,
+                                            Value heads) {
+    constexpr int64_t kL2Bytes = 32 << 20;
+    int64_t keyBytes = (op.getQKHeadDim() + op.getVHeadDim()) *
+                       op.getElementType().getIntOrFloatBitWidth() / 8;
+    Value batches = getSize(op.getQ(), 0);
+    Value all = binary<arith::MulIOp>(heads, batches);
+    Value keys = binary<arith::MaxSIOp>(kvLen, i32(1));
+    Value fitting = binary<arith::DivUIOp>(i32(kL2Bytes / keyBytes), keys);
+    fitting = binary<arith::MulIOp>(fitting, i32(getGroupSize()));
+    Value group =
+        binary<arith::MinSIOp>(binary<arith::MaxSIOp>(fitting, i32(1)), all);
+    Value tilesOfGroup = binary<arith::MulIOp>(group, numTiles);
+    Value first =
+        binary<arith::MulIOp>(binary<arith::DivUIOp>(id, tilesOfGroup), group);
+    Value rest = binary<arith::RemUIOp>(id, tilesOfGroup);
+    // The last group may be smaller.
+    Value size =
+        binary<arith::MinSIOp>(group, binary<arith::SubIOp>(all, first));
+    Value headAndBatch =
+        binary<arith::AddIOp>(first, binary<arith::RemUIOp>(rest, size));
+    return {headAndBatch, binary<arith::DivUIOp>(rest, size)};
+  }
+
+  /// Query heads that share a KV head.
+  int64_t getGroupSize() {
     int64_t numKVHeads = std::max<int64_t>(op.getNumKVHeads(), 1);
-    int64_t groupSize =
-        std::max<int64_t>(op.getNumQueryHeads() / numKVHeads, 1);
-    if (groupSize == 1)
-      return head;
-    return arith::DivUIOp::create(
-        builder, head, constant(builder.getI32IntegerAttr(groupSize)));
+    return std::max<int64_t>(op.getNumQueryHeads() / numKVHeads, 1);
+  }
+
+  Value buildKVHead() {
+    int64_t groupSize = getGroupSize();
+    return groupSize == 1 ? head : binary<arith::DivUIOp>(head, i32(groupSize));
   }
 
   /// Loads fill the columns beyond the head dimension with zeros, and stores
@@ -215,7 +250,9 @@ private:
         tensor::SplatOp::create(builder, rowType(), minusInf),
         splat(0.0f, {blockM})};
     auto loop = tile::KVLoopOp::create(builder, ValueRange(inits).getTypes(),
-                                       zero, zero, zero, kvLen, blockN, inits);
+                                       zero, zero, zero, kvLen, blockN, inits,
+                                       binary<arith::SubIOp>(qLen, qStart),
+                                       /*unordered=*/true);
     TypeRange carried = loop.getResultTypes();
     SmallVector<Value> qk =
         buildRegion(loop.getQk(), {}, carried,

@@ -65,7 +65,7 @@ void hopper::initBarrier(ThreadEmitter &emit, Value barrier, int64_t count) {
 
 void hopper::fenceBarrierInit(ThreadEmitter &emit) {
   memoryAsm(emit, {}, "fence.mbarrier_init.release.cluster;", "");
-  memoryAsm(emit, {}, "fence.proxy.async.shared::cta;", "");
+  fenceAsyncShared(emit);
 }
 
 void hopper::waitBarrier(ThreadEmitter &emit, Value barrier, Value parity) {
@@ -106,6 +106,54 @@ void hopper::loadTensor(ThreadEmitter &emit, Value sharedAddress, Value map,
   for (size_t i = 0; i < coordinates.size(); ++i)
     constraints += ",r";
   memoryAsm(emit, operands, text, constraints);
+}
+
+void hopper::storeTensor(ThreadEmitter &emit, Value map, ValueRange coordinates,
+                         Value sharedAddress) {
+  SmallVector<Value> operands = {map, sharedAddress};
+  llvm::append_range(operands, coordinates);
+  std::string text = llvm::formatv(
+      "cp.async.bulk.tensor.{0}d.global.shared::cta.tile.bulk_group "
+      "[$0, {{{1}}], [$1];",
+      coordinates.size(), listOperands(2, coordinates.size()));
+  std::string constraints = "l,r";
+  for (size_t i = 0; i < coordinates.size(); ++i)
+    constraints += ",r";
+  memoryAsm(emit, operands, text, constraints);
+}
+
+void hopper::waitStoresRead(ThreadEmitter &emit) {
+  memoryAsm(emit, {}, "cp.async.bulk.commit_group;", "");
+  memoryAsm(emit, {}, "cp.async.bulk.wait_group.read 0;", "");
+}
+
+void hopper::fenceAsyncShared(ThreadEmitter &emit) {
+  memoryAsm(emit, {}, "fence.proxy.async.shared::cta;", "");
+}
+
+void hopper::syncWarpgroup(ThreadEmitter &emit, Value index) {
+  // Barrier 0 is that of the whole program.
+  memoryAsm(emit, emit.add(index, emit.i32(1)), "bar.sync $0, 128;", "r");
+}
+
+void hopper::storeMatrix(ThreadEmitter &emit, Value address,
+                         ArrayRef<Value> words) {
+  SmallVector<Value> operands = {address};
+  for (Value word : words)
+    operands.push_back(emit.bitcast(word, emit.getI32Type()));
+  memoryAsm(emit, operands,
+            "stmatrix.sync.aligned.m8n8.x4.shared.b16 [$0], {$1, $2, $3, $4};",
+            "r,r,r,r,r");
+}
+
+void hopper::storeWord(ThreadEmitter &emit, Value address, Value word) {
+  memoryAsm(emit, {address, word}, "st.shared.b32 [$0], $1;", "r,r");
+}
+
+Value hopper::loadWord(ThreadEmitter &emit, Value address) {
+  return inlineAsm(emit, emit.getI32Type(), address, "ld.shared.b32 $0, [$1];",
+                   "=r,r,~{memory}")
+      .getResult(0);
 }
 
 //===----------------------------------------------------------------------===//

@@ -30,6 +30,22 @@ void expectBytes(tile::ThreadEmitter &emit, Value barrier, int64_t bytes);
 void loadTensor(tile::ThreadEmitter &emit, Value sharedAddress, Value map,
                 ValueRange coordinates, Value barrier);
 
+/// Starts a TMA store from `sharedAddress` to the tensor map's box.
+void storeTensor(tile::ThreadEmitter &emit, Value map, ValueRange coordinates,
+                 Value sharedAddress);
+/// Waits until this thread's TMA stores have read shared memory.
+void waitStoresRead(tile::ThreadEmitter &emit);
+/// Makes this thread's writes to shared memory visible to TMA.
+void fenceAsyncShared(tile::ThreadEmitter &emit);
+/// Waits for all threads of warpgroup `index`.
+void syncWarpgroup(tile::ThreadEmitter &emit, Value index);
+/// Stores four 8x8 blocks of 16-bit elements; lane 8 * i + r gives the address
+/// of row r of block i.
+void storeMatrix(tile::ThreadEmitter &emit, Value address,
+                 ArrayRef<Value> words);
+void storeWord(tile::ThreadEmitter &emit, Value address, Value word);
+Value loadWord(tile::ThreadEmitter &emit, Value address);
+
 /// One wgmma instruction, m64 x columns x k16. The accumulator is empty to
 /// start from zero. `a` is a descriptor or four registers; `b` a descriptor.
 struct WarpgroupProduct {

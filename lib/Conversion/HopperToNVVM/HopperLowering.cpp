@@ -1,6 +1,7 @@
 //===- HopperLowering.cpp - One warp-specialised kernel to NVVM -----------===//
 
 #include "HopperLowering.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
@@ -12,6 +13,7 @@ using namespace mlir::tile;
 // 128-byte swizzle atoms repeat every 1024 bytes of the address.
 static constexpr int64_t kSlotAlignment = 1024;
 static constexpr int64_t kBarrierBytes = 8;
+static constexpr int64_t kNumberBytes = 4;
 static constexpr int64_t kWarpsPerWarpgroup = 4;
 static constexpr int64_t kProductDepth = 16;
 static constexpr int64_t kTensorMapBytes = 128;
@@ -30,6 +32,7 @@ LogicalResult HopperLowering::run() {
   describeParameters();
   createFunction();
   bindArguments();
+  bindTileCounter();
   bindTensorMaps();
   initBarriers();
   if (failed(lowerRoles()))
@@ -88,25 +91,36 @@ LogicalResult HopperLowering::verifyProduct(WgmmaOp op) {
   return success();
 }
 
+LogicalResult HopperLowering::verifyOperand(Operation *op, Value operand) {
+  Operation *source = operand.getDefiningOp();
+  bool isKnown = isRing(operand) ||
+                 isa_and_present<AcquireOp, WaitOp, SlotOp>(source) ||
+                 isa<PendingType>(operand.getType());
+  bool isKnownUser = isa<HopperDialect>(op->getDialect()) ||
+                     (isa<scf::SCFDialect>(op->getDialect()) &&
+                      isa<PendingType>(operand.getType()));
+  if (isKnown && isKnownUser)
+    return success();
+  return op->emitOpError("takes a ")
+         << operand.getType()
+         << " on a way that has no lowering: rings come from the role's "
+            "arguments, slots from the operation that takes them, and only "
+            "pending products go through scf";
+}
+
 LogicalResult HopperLowering::verifyOp(Operation *op, bool isProducer) {
-  bool isForProducer = isa<AcquireOp, CommitOp, TmaLoadOp>(op);
-  bool isForConsumer = isa<WaitOp, ReleaseOp, WgmmaOp, WgmmaWaitOp>(op);
+  bool isForProducer =
+      isa<AcquireOp, CommitOp, TmaLoadOp, PutOp, NextTileOp>(op);
+  bool isForConsumer = isa<WaitOp, SlotOp, ReleaseOp, GetOp, TmaStoreOp,
+                           WgmmaOp, WgmmaWaitOp, WarpgroupIdOp>(op);
   if (isProducer ? isForConsumer : isForProducer)
     return op->emitOpError("has no place in the ")
            << (isProducer ? "producer" : "consumer") << " role";
-  for (Value operand : op->getOperands()) {
-    if (!isHopperType(operand.getType()))
-      continue;
-    Operation *source = operand.getDefiningOp();
-    bool isKnown =
-        isRing(operand) || isa_and_present<AcquireOp, WaitOp, WgmmaOp>(source);
-    if (!(isForProducer || isForConsumer) || !isKnown)
-      return op->emitOpError("takes a ")
-             << operand.getType()
-             << " on a way that has no lowering: rings come from the role's "
-                "arguments, slots and pending products from the operation "
-                "that makes them";
-  }
+  for (Value operand : op->getOperands())
+    if (isHopperType(operand.getType()) && failed(verifyOperand(op, operand)))
+      return failure();
+  if (isa<NextTileOp, NumTilesOp>(op))
+    persistent = true;
   auto product = dyn_cast<WgmmaOp>(op);
   return product ? verifyProduct(product) : success();
 }
@@ -128,9 +142,15 @@ LogicalResult HopperLowering::allocateRings() {
   for (auto op : kernel.getBody().getOps<CreateRingOp>()) {
     auto type = cast<RingType>(op.getType());
     rings[op] = {type, bytes, 0};
-    bytes += llvm::alignTo(type.getBytes(), kSlotAlignment);
+    bytes +=
+        type.isNumber() ? 0 : llvm::alignTo(type.getBytes(), kSlotAlignment);
   }
-  firstBarrier = bytes;
+  for (auto &[op, ring] : rings) {
+    if (!ring.type.isNumber())
+      continue;
+    ring.slots = bytes;
+    bytes += llvm::alignTo(ring.type.getBytes(), kBarrierBytes);
+  }
   for (auto &[op, ring] : rings) {
     ring.barriers = bytes;
     bytes += 2 * kBarrierBytes * ring.type.getStages();
@@ -151,22 +171,30 @@ LogicalResult HopperLowering::allocateRings() {
   return diag;
 }
 
-unsigned HopperLowering::getKernelArgument(Value roleArgument) {
-  unsigned number = cast<BlockArgument>(roleArgument).getArgNumber();
-  return cast<BlockArgument>(roles.getArgs()[number]).getArgNumber();
+BlockArgument HopperLowering::getKernelArgument(Value roleArgument) {
+  auto argument = dyn_cast<BlockArgument>(roleArgument);
+  if (!argument || argument.getOwner()->getParentOp() != roles)
+    return {};
+  return dyn_cast<BlockArgument>(roles.getArgs()[argument.getArgNumber()]);
 }
 
 LogicalResult HopperLowering::collectTensorMaps() {
-  WalkResult result = roles.getProducer().walk([&](TmaLoadOp op) {
-    auto argument = dyn_cast<BlockArgument>(op.getSource());
-    if (!argument || argument.getOwner() != &roles.getProducer().front() ||
-        !isa<BlockArgument>(roles.getArgs()[argument.getArgNumber()])) {
-      op.emitOpError("must load from an argument of the kernel: its tensor map "
-                     "is made at launch");
+  auto add = [&](Operation *op, Value memref, int64_t rows) {
+    BlockArgument argument = getKernelArgument(memref);
+    if (!argument) {
+      op->emitOpError("must name an argument of the kernel: its tensor map is "
+                      "made at launch");
       return WalkResult::interrupt();
     }
-    int64_t rows = op.getSlot().getType().getTile().getDimSize(0);
-    tensorMaps.insert({{getKernelArgument(argument), rows}, Value()});
+    tensorMaps.insert({{argument.getArgNumber(), rows}, Value()});
+    return WalkResult::advance();
+  };
+  WalkResult result = roles.walk([&](Operation *op) {
+    if (auto load = dyn_cast<TmaLoadOp>(op))
+      return add(op, load.getSource(),
+                 load.getSlot().getType().getTile().getDimSize(0));
+    if (auto store = dyn_cast<TmaStoreOp>(op))
+      return add(op, store.getTarget(), WarpSpecializeOp::kRowsPerWarpgroup);
     return WalkResult::advance();
   });
   return failure(result.wasInterrupted());
@@ -180,8 +208,21 @@ SmallVector<TensorMap> HopperLowering::getTensorMaps() const {
 }
 
 void HopperLowering::describeParameters() {
-  extraParameters.assign(tensorMaps.size(),
-                         LLVM::LLVMPointerType::get(emit.getContext()));
+  MLIRContext *context = emit.getContext();
+  if (persistent)
+    extraParameters = {LLVM::LLVMPointerType::get(context, /*global*/ 1),
+                       emit.getI32Type()};
+  extraParameters.append(tensorMaps.size(),
+                         LLVM::LLVMPointerType::get(context));
+}
+
+void HopperLowering::bindTileCounter() {
+  if (!persistent)
+    return;
+  unsigned first = function.getNumArguments() -
+                   static_cast<unsigned>(extraParameters.size());
+  tileCounter = function.getArgument(first);
+  numTiles = function.getArgument(first + 1);
 }
 
 /// Tensor maps are the last parameters, by value in constant memory.
@@ -205,12 +246,10 @@ void HopperLowering::initBarriers() {
   Value unaligned = emit.add(sharedBase, emit.i32(kSlotAlignment - 1));
   alignedBase = emit.andBits(unaligned, emit.i32(-kSlotAlignment));
   Value warpgroup = emit.div(thread, WarpSpecializeOp::kWarpgroupThreads);
-  // A shuffle tells ptxas that the whole warp agrees: descriptors stay in
-  // uniform registers.
-  warpgroupIndex = emit.create<NVVM::ShflOp>(
-      emit.getI32Type(), emit.i32(-1), warpgroup, emit.i32(0), emit.i32(31),
-      NVVM::ShflKind::idx, UnitAttr());
+  warpgroupIndex = makeUniform(warpgroup);
   isFirstLane = emit.equal(lane, emit.i32(0));
+  isFirstOfGroup = emit.equal(
+      emit.rem(thread, WarpSpecializeOp::kWarpgroupThreads), emit.i32(0));
 
   emit.createIf(
       emit.equal(thread, emit.i32(0)),
@@ -264,7 +303,12 @@ LogicalResult HopperLowering::lowerProducer() {
   LogicalResult result = success();
   emit.createIf(
       emit.equal(thread, emit.i32(0)),
-      [&] { result = lowerRole(roles.getProducer()); }, [] {});
+      [&] {
+        isInProducer = true;
+        result = lowerRole(roles.getProducer());
+        isInProducer = false;
+      },
+      [] {});
   return result;
 }
 
@@ -277,6 +321,16 @@ LogicalResult HopperLowering::lowerConsumer() {
   return lowerRole(roles.getConsumer());
 }
 
+/// A shuffle tells ptxas that the whole warp agrees: descriptors and barriers
+/// stay in uniform registers. The producer is a single thread.
+Value HopperLowering::makeUniform(Value value) {
+  if (isInProducer || matchPattern(value, m_Constant()))
+    return value;
+  return emit.create<NVVM::ShflOp>(emit.getI32Type(), emit.i32(-1), value,
+                                   emit.i32(0), emit.i32(31),
+                                   NVVM::ShflKind::idx, UnitAttr());
+}
+
 LogicalResult HopperLowering::lowerOp(Operation *op) {
   auto done = [](auto &&lower) {
     lower();
@@ -285,7 +339,23 @@ LogicalResult HopperLowering::lowerOp(Operation *op) {
   return TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](AcquireOp op) { return done([&] { lowerAcquire(op); }); })
       .Case([&](WaitOp op) { return done([&] { lowerWait(op); }); })
+      .Case([&](SlotOp op) {
+        return done([&] {
+          slots[op.getSlot()] =
+              getSlot(op.getRing(), getScalar(op.getNumber()));
+        });
+      })
       .Case([&](TmaLoadOp op) { return done([&] { lowerTmaLoad(op); }); })
+      .Case([&](TmaStoreOp op) { return done([&] { lowerTmaStore(op); }); })
+      .Case([&](WarpgroupIdOp op) {
+        return done([&] { scalars.map(op.getResult(), warpgroupIndex); });
+      })
+      .Case([&](NumTilesOp op) {
+        return done([&] { scalars.map(op.getResult(), numTiles); });
+      })
+      .Case([&](NextTileOp op) { return done([&] { lowerNextTile(op); }); })
+      .Case([&](PutOp op) { return done([&] { lowerPut(op); }); })
+      .Case([&](GetOp op) { return done([&] { lowerGet(op); }); })
       .Case([&](CommitOp op) {
         return done([&] { arriveBarrier(emit, slots[op.getSlot()].full); });
       })
@@ -339,8 +409,8 @@ void HopperLowering::lowerWait(WaitOp op) {
 void HopperLowering::lowerTmaLoad(TmaLoadOp op) {
   const Slot &slot = slots[op.getSlot()];
   RankedTensorType tile = op.getSlot().getType().getTile();
-  Value map =
-      tensorMaps[{getKernelArgument(op.getSource()), tile.getDimSize(0)}];
+  Value map = tensorMaps[{getKernelArgument(op.getSource()).getArgNumber(),
+                          tile.getDimSize(0)}];
   SmallVector<Value> coordinates;
   for (Value index : llvm::reverse(op.getIndices()))
     coordinates.push_back(getScalar(index));
@@ -353,6 +423,92 @@ void HopperLowering::lowerTmaLoad(TmaLoadOp op) {
     loadTensor(emit,
                emit.add(slot.address, emit.i32(block * ring.getBlockBytes())),
                map, coordinates, slot.full);
+  }
+}
+
+/// Writes this thread's values of the tile to `address`, swizzled as TMA reads
+/// them: lane i of a warp gives where row i mod 16 of the warp's rows goes, for
+/// the two 8-column chunks of a 16-column step.
+void HopperLowering::stageTile(TmaStoreOp op, Value address) {
+  RankedTensorType tile = op.getTile().getType();
+  ArrayRef<Value> words = getFragment(op.getTile());
+  int64_t blockBytes = tile.getDimSize(0) * 128;
+  Value row = emit.add(emit.mul(warp, emit.i32(16)), emit.rem(lane, 16));
+  Value rowAddress = emit.add(address, emit.mul(row, emit.i32(128)));
+  Value swizzle = emit.rem(lane, 8), half = emit.div(lane, 16);
+  for (int64_t step = 0; step < tile.getDimSize(1) / kProductDepth; ++step) {
+    constexpr int64_t kSteps = RingType::kBlockColumns / kProductDepth;
+    Value chunk =
+        emit.xorBits(emit.add(emit.i32(step % kSteps * 2), half), swizzle);
+    Value target =
+        emit.add(emit.add(rowAddress, emit.i32(step / kSteps * blockBytes)),
+                 emit.mul(chunk, emit.i32(16)));
+    storeMatrix(emit, target, words.slice(4 * step, 4));
+  }
+}
+
+/// A warpgroup's rows: staged by all of its threads, stored by one. The rows of
+/// warpgroup w are those of the slot's rows 64 w and up.
+void HopperLowering::lowerTmaStore(TmaStoreOp op) {
+  RankedTensorType tile = op.getTile().getType();
+  Value address = slots[op.getSlot()].address;
+  constexpr int64_t kRows = WarpSpecializeOp::kRowsPerWarpgroup;
+  stageTile(op, address);
+  fenceAsyncShared(emit);
+  syncWarpgroup(emit, warpgroupIndex);
+  Value map =
+      tensorMaps[{getKernelArgument(op.getTarget()).getArgNumber(), kRows}];
+  SmallVector<Value> coordinates;
+  for (Value index : llvm::reverse(op.getIndices()))
+    coordinates.push_back(getScalar(index));
+  Value firstRow = emit.mul(warpgroupIndex, emit.i32(kRows));
+  coordinates[1] = emit.add(coordinates[1], firstRow);
+  Value firstColumn = coordinates[0];
+  Value source = emit.add(address, emit.mul(firstRow, emit.i32(128)));
+  auto store = [&] {
+    for (int64_t column = 0; column < tile.getDimSize(1);
+         column += RingType::kBlockColumns) {
+      coordinates[0] = emit.add(firstColumn, emit.i32(column));
+      int64_t block = column / RingType::kBlockColumns;
+      storeTensor(emit, map, coordinates,
+                  emit.add(source, emit.i32(block * tile.getDimSize(0) * 128)));
+    }
+    waitStoresRead(emit);
+  };
+  emit.createIf(isFirstOfGroup, store, [] {});
+  emit.create<NVVM::SyncWarpOp>(emit.i32(-1));
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles of queries
+//===----------------------------------------------------------------------===//
+
+/// Programs ask once for every tile, so that the counter is asked `numTiles`
+/// times and wraps around to 0 with the last.
+void HopperLowering::lowerNextTile(NextTileOp op) {
+  Value last = emit.sub(numTiles, emit.i32(1));
+  Value taken = emit.create<LLVM::AtomicRMWOp>(
+      LLVM::AtomicBinOp::uinc_wrap, tileCounter, last,
+      LLVM::AtomicOrdering::monotonic, "device");
+  Value programs = emit.create<NVVM::GridDimXOp>(emit.getI32Type(),
+                                                 LLVM::ConstantRangeAttr());
+  scalars.map(op.getResult(), emit.add(taken, programs));
+}
+
+void HopperLowering::lowerPut(PutOp op) {
+  Value address = slots[op.getSlot()].address;
+  for (auto [index, value] : llvm::enumerate(op.getValues()))
+    storeWord(emit, emit.add(address, emit.i32(kNumberBytes * index)),
+              getScalar(value));
+}
+
+void HopperLowering::lowerGet(GetOp op) {
+  Value offset = emit.mul(getScalar(op.getFirst()), emit.i32(kNumberBytes));
+  Value address = emit.add(slots[op.getSlot()].address, offset);
+  for (auto [index, result] : llvm::enumerate(op.getResults())) {
+    Value number =
+        loadWord(emit, emit.add(address, emit.i32(kNumberBytes * index)));
+    scalars.map(result, makeUniform(number));
   }
 }
 

@@ -5,7 +5,7 @@
 
 #include "../TileToNVVM/KernelLowering.h"
 #include "HopperInstructions.h"
-#include "TensorMapArguments.h"
+#include "LaunchParameters.h"
 #include "attn/Dialect/Hopper/IR/HopperOps.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -21,6 +21,9 @@ public:
 
   /// The maps that the kernel takes as its last parameters, in order.
   SmallVector<TensorMap> getTensorMaps() const;
+  /// True if the kernel takes its tiles from a counter: before the maps it has
+  /// the counter and the number of tiles as parameters.
+  bool isPersistent() const { return persistent; }
 
 private:
   /// A ring in shared memory: where its slots and barriers lie, in bytes from
@@ -44,11 +47,13 @@ private:
   LogicalResult findRoles();
   LogicalResult verifyRole(Region &region, bool isProducer);
   LogicalResult verifyOp(Operation *op, bool isProducer);
+  LogicalResult verifyOperand(Operation *op, Value operand);
   LogicalResult verifyProduct(WgmmaOp op);
   bool isRing(Value value);
   LogicalResult allocateRings();
   LogicalResult collectTensorMaps();
   void describeParameters();
+  void bindTileCounter();
   void bindTensorMaps();
   void initBarriers();
   LogicalResult lowerRoles();
@@ -57,26 +62,36 @@ private:
   LogicalResult lowerConsumer();
 
   LogicalResult lowerOp(Operation *op) override;
+  Value makeUniform(Value value) override;
   Slot getSlot(Value ring, Value number);
   /// Which time around the ring tile `number` is, as a phase parity.
   Value getParity(RingType type, Value number);
   void lowerAcquire(AcquireOp op);
   void lowerWait(WaitOp op);
   void lowerTmaLoad(TmaLoadOp op);
+  void lowerTmaStore(TmaStoreOp op);
+  void stageTile(TmaStoreOp op, Value address);
+  void lowerNextTile(NextTileOp op);
+  void lowerPut(PutOp op);
+  void lowerGet(GetOp op);
   void lowerWgmma(WgmmaOp op);
   void lowerWgmmaWait(WgmmaWaitOp op);
   ScaledRows scaleRows(ArrayRef<Value> rows, Value scale);
   void lowerExpDiff(tile::ExpDiffOp op);
   Value emitExp2(Value exponent);
-  /// The argument number of the kernel behind an argument of a role.
-  unsigned getKernelArgument(Value roleArgument);
+  /// The argument of the kernel behind an argument of a role; null if that is
+  /// something else.
+  BlockArgument getKernelArgument(Value roleArgument);
   Value makeDescriptor(Value address, int64_t leadingOffset, int64_t offset);
 
   WarpSpecializeOp roles;
-  int64_t firstBarrier = 0;
+  bool persistent = false;
+  bool isInProducer = false;
+  Value tileCounter, numTiles;
   Value alignedBase;    // i32
   Value warpgroupIndex; // i32, the same in all threads of a warp
   Value isFirstLane;    // i1
+  Value isFirstOfGroup; // i1: the first thread of a warpgroup
   llvm::MapVector<Operation *, Ring> rings;
   DenseMap<Value, Ring *> ringOf;
   DenseMap<Value, Slot> slots;

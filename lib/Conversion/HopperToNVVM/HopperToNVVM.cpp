@@ -33,7 +33,9 @@ struct ConvertHopperToNVVMPass
       HopperLowering lowering(kernel, gpuModule, sharedMemory, maxSharedBytes);
       if (failed(lowering.run()))
         return signalPassFailure();
-      addTensorMapArguments(module, kernel, lowering.getTensorMaps());
+      LaunchParameters parameters{lowering.isPersistent(),
+                                  lowering.getTensorMaps()};
+      addLaunchParameters(module, kernel, parameters);
       kernel.erase();
     }
   }

@@ -117,3 +117,18 @@ bool KVLoopKernel::canOverlap() {
   }
   return true;
 }
+
+StoreOp KVLoopKernel::findTmaStore() {
+  RankedTensorType room = qLoad.getType();
+  for (auto store : loop->getBlock()->getOps<StoreOp>()) {
+    auto tile = dyn_cast<RankedTensorType>(store.getValue().getType());
+    auto memref = cast<MemRefType>(store.getDest().getType());
+    if (loop->isBeforeInBlock(store) && tile && tile.getRank() == 2 &&
+        tile.getElementType() == room.getElementType() &&
+        tile.getDimSize(0) == room.getDimSize(0) &&
+        tile.getDimSize(1) <= room.getDimSize(1) && memref.getRank() >= 2 &&
+        memref.getRank() <= 5 && isa<BlockArgument>(store.getDest()))
+      return store;
+  }
+  return {};
+}

@@ -23,11 +23,16 @@ struct KVLoopKernel {
   /// that they may run before the product of the step before is complete.
   bool canOverlap();
 
+  /// The store behind the loop whose tile fits into Q's; null if there is none.
+  StoreOp findTmaStore();
+
   KVLoopOp loop;
   LoadOp qLoad, kLoad, vLoad;
   MmaOp qk, pv;
   /// The loop-carried value that `pv` computes.
   unsigned accIndex = 0;
+  /// The store behind the loop that may go through Q's slot, if that is wanted.
+  StoreOp tmaStore;
 };
 
 } // namespace mlir::tile

@@ -237,6 +237,7 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
         });
       })
       .Case([&](scf::ForOp op) { return lowerFor(op); })
+      .Case([&](scf::WhileOp op) { return lowerWhile(op); })
       .Case([&](scf::IfOp op) { return lowerIf(op); })
       .Case([&](AllocBufferOp) { return success(); })
       .Case([&](LoadOp op) { return lowerLoad(op); })
@@ -274,7 +275,8 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
         }
         return op->emitOpError("can't be lowered to ")
                << (hasTiles ? "threads" : "a GPU kernel")
-               << "; legal are tile, arith, math, scf.for and scf.if";
+               << "; legal are tile, arith, math, scf.for, scf.while and "
+                  "scf.if";
       });
 }
 
@@ -288,90 +290,106 @@ LogicalResult KernelLowering::lowerNested(Block &block) {
 }
 
 /// The values that stand for `values`, tiles expanded.
-static void appendLowered(ValueRange values, IRMapping &scalars,
-                          DenseMap<Value, Fragment> &fragments,
-                          SmallVectorImpl<Value> &result) {
+SmallVector<Value> KernelLowering::getLowered(ValueRange values) {
+  SmallVector<Value> result;
   for (Value value : values) {
-    if (isTile(value.getType()))
-      llvm::append_range(result, fragments[value]);
+    if (auto it = fragments.find(value); it != fragments.end())
+      llvm::append_range(result, it->second);
     else
       result.push_back(scalars.lookup(value));
   }
+  return result;
 }
 
-/// Binds `values` to the next of `lowered`, as appendLowered orders them;
-/// `like` tells how many values each takes.
-static void bindLowered(ValueRange values, ValueRange like, ValueRange lowered,
-                        IRMapping &scalars,
-                        DenseMap<Value, Fragment> &fragments) {
-  auto next = lowered.begin();
+/// Binds `values` to `lowered`, as getLowered orders them; `like` tells how
+/// many values each takes.
+void KernelLowering::bindLowered(ValueRange values, ValueRange like,
+                                 ValueRange lowered) {
   for (auto [value, model] : llvm::zip_equal(values, like)) {
-    if (!isTile(value.getType())) {
-      scalars.map(value, *next++);
+    auto it = fragments.find(model);
+    if (it == fragments.end()) {
+      scalars.map(value, lowered.front());
+      lowered = lowered.drop_front();
       continue;
     }
-    size_t count = fragments[model].size();
-    Fragment fragment(next, next + count);
-    fragments[value] = std::move(fragment);
-    next += count;
+    size_t count = it->second.size();
+    ValueRange own = lowered.take_front(count);
+    // The lookup may move what `it` points to.
+    fragments[value] = Fragment(own.begin(), own.end());
+    lowered = lowered.drop_front(count);
   }
 }
 
 LogicalResult KernelLowering::lowerFor(scf::ForOp op) {
-  SmallVector<Value> inits;
-  appendLowered(op.getInitArgs(), scalars, fragments, inits);
   LogicalResult result = success();
   auto body = [&](Value iv, ValueRange carried) {
     scalars.map(op.getInductionVar(), iv);
-    bindLowered(op.getRegionIterArgs(), op.getInitArgs(), carried, scalars,
-                fragments);
+    bindLowered(op.getRegionIterArgs(), op.getInitArgs(), carried);
     result = lowerNested(*op.getBody());
-    SmallVector<Value> yields;
-    if (succeeded(result))
-      appendLowered(op.getBody()->getTerminator()->getOperands(), scalars,
-                    fragments, yields);
-    return yields;
+    if (failed(result))
+      return SmallVector<Value>();
+    return getLowered(op.getBody()->getTerminator()->getOperands());
   };
   SmallVector<Value> last = emit.createFor(
-      getScalar(op.getLowerBound()), getScalar(op.getUpperBound()),
-      getScalar(op.getStep()), inits, body);
-  bindLowered(op.getResults(), op.getInitArgs(), last, scalars, fragments);
+      makeUniform(getScalar(op.getLowerBound())), getScalar(op.getUpperBound()),
+      getScalar(op.getStep()), getLowered(op.getInitArgs()), body);
+  if (succeeded(result))
+    bindLowered(op.getResults(), op.getInitArgs(), last);
+  return result;
+}
+
+LogicalResult KernelLowering::lowerWhile(scf::WhileOp op) {
+  LogicalResult result = success();
+  scf::ConditionOp condition = op.getConditionOp();
+  auto before = [&](ValueRange carried) {
+    bindLowered(op.getBeforeArguments(), op.getInits(), carried);
+    result = lowerNested(*op.getBeforeBody());
+    SmallVector<Value> handed = {emit.i1(false)};
+    if (failed(result))
+      return handed;
+    handed = {getScalar(condition.getCondition())};
+    llvm::append_range(handed, getLowered(condition.getArgs()));
+    return handed;
+  };
+  auto after = [&](ValueRange handed) {
+    if (failed(result))
+      return SmallVector<Value>();
+    SmallVector<Value> uniform(handed);
+    for (Value &value : uniform)
+      if (value.getType().isInteger(32))
+        value = makeUniform(value);
+    bindLowered(op.getAfterArguments(), condition.getArgs(), uniform);
+    result = lowerNested(*op.getAfterBody());
+    if (failed(result))
+      return SmallVector<Value>();
+    return getLowered(op.getYieldOp().getResults());
+  };
+  SmallVector<Value> last =
+      emit.createWhile(getLowered(op.getInits()), before, after);
+  if (succeeded(result))
+    bindLowered(op.getResults(), condition.getArgs(), last);
   return result;
 }
 
 LogicalResult KernelLowering::lowerIf(scf::IfOp op) {
-  // The result types: as many values as the layout gives a thread.
-  SmallVector<Type> types;
-  for (Type type : op.getResultTypes()) {
-    auto tile = dyn_cast<RankedTensorType>(type);
-    if (!tile) {
-      types.push_back(type);
-      continue;
-    }
+  for (Type type : op.getResultTypes())
     if (isInShared(type))
       return op.emitOpError("can't yield a tile that lies in shared memory");
-    int64_t count = getLayout(tile).getOffsets().size();
-    types.append(isPacked(tile) ? count / 2 : count,
-                 getFragmentElementType(tile));
-  }
   LogicalResult result = success();
   auto lowerBranch = [&](Region &branch) {
-    SmallVector<Value> yields;
     if (branch.empty() || failed(result))
-      return yields;
+      return SmallVector<Value>();
     result = lowerNested(branch.front());
-    if (succeeded(result))
-      appendLowered(branch.front().getTerminator()->getOperands(), scalars,
-                    fragments, yields);
-    return yields;
+    if (failed(result))
+      return SmallVector<Value>();
+    return getLowered(branch.front().getTerminator()->getOperands());
   };
-  SmallVector<Value> values = emit.createIf(
-      getScalar(op.getCondition()), types,
+  SmallVector<Value> values = emit.createIfElse(
+      getScalar(op.getCondition()),
       [&] { return lowerBranch(op.getThenRegion()); },
       [&] { return lowerBranch(op.getElseRegion()); });
   if (succeeded(result) && op.getNumResults() > 0)
-    bindLowered(op.getResults(), op.thenYield().getOperands(), values, scalars,
-                fragments);
+    bindLowered(op.getResults(), op.thenYield().getOperands(), values);
   return result;
 }
 

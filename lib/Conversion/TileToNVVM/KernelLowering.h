@@ -56,7 +56,11 @@ protected:
   LogicalResult lowerBlock(Block &block);
   LogicalResult lowerNested(Block &block);
   virtual LogicalResult lowerOp(Operation *op);
+  /// `value`, an i32 that is the same in all threads of a warp, in a way that
+  /// the assembler sees it.
+  virtual Value makeUniform(Value value) { return value; }
   LogicalResult lowerFor(scf::ForOp op);
+  LogicalResult lowerWhile(scf::WhileOp op);
   LogicalResult lowerIf(scf::IfOp op);
   LogicalResult lowerElementwise(Operation *op);
   void lowerScalar(Operation *op);
@@ -124,6 +128,8 @@ protected:
   SmallVector<Value> loadShared(SharedAddress address, Type element,
                                 int64_t count);
 
+  SmallVector<Value> getLowered(ValueRange values);
+  void bindLowered(ValueRange values, ValueRange like, ValueRange lowered);
   RegisterLayout getLayout(RankedTensorType type);
   Fragment &getFragment(Value tile) { return fragments[tile]; }
   Value getScalar(Value value) { return scalars.lookup(value); }

@@ -328,16 +328,11 @@ LogicalResult KernelLowering::lowerLoad(LoadOp op) {
   int64_t elements =
       std::min(layout.getVector(), kVectorBytes / access.elementBytes);
   Value aligned = isVectorAligned(access, elements);
-  SmallVector<Type> types;
-  Type element = isPacked(type)
-                     ? Type(VectorType::get(2, type.getElementType()))
-                     : type.getElementType();
-  types.append(layout.getOffsets().size() / (isPacked(type) ? 2 : 1), element);
   auto load = [&](bool vector) {
     return SmallVector<Value>(emitLoad(access, type, vector));
   };
-  fragments[op.getResult()] = Fragment(emit.createIf(
-      aligned, types, [&] { return load(/*vector=*/true); },
+  fragments[op.getResult()] = Fragment(emit.createIfElse(
+      aligned, [&] { return load(/*vector=*/true); },
       [&] { return load(/*vector=*/false); }));
   return success();
 }

@@ -49,19 +49,18 @@ Value ThreadEmitter::remember(Pure kind, ValueRange operands, const void *extra,
   Key key(static_cast<unsigned>(kind), operands[0].getAsOpaquePointer(), b);
   if (Value value = known.lookup(key))
     return value;
-  bool isInvariant =
-      loopDepth > 0 && llvm::all_of(operands, [&](Value operand) {
-        return loopDepths.lookup(operand.getParentBlock()) == 0;
-      });
-  if (!isInvariant) {
+  unsigned depth = 0;
+  for (Value operand : operands)
+    depth = std::max(depth, loopDepths.lookup(operand.getParentBlock()));
+  if (depth >= loops.size()) {
     Value value = make();
     known.insert(key, value);
     return value;
   }
   InsertionGuard guard(*this);
-  setInsertionPoint(preheader->getTerminator());
+  setInsertionPoint(loops[depth].preheader->getTerminator());
   Value value = make();
-  known.insertIntoScope(preheaderScope, key, value);
+  known.insertIntoScope(loops[depth].scope, key, value);
   return value;
 }
 
@@ -274,17 +273,8 @@ ThreadEmitter::createFor(Value lower, Value upper, Value step, ValueRange inits,
                          function_ref<Values(Value, ValueRange)> body) {
   Values entry = {lower};
   llvm::append_range(entry, inits);
-  Block *from = getInsertionBlock();
-  ++loopDepth;
-  Block *header = appendBlock(ValueRange(entry).getTypes());
+  Block *header = enterLoop(entry);
   Block *bodyBlock = appendBlock();
-  setInsertionPointToEnd(from);
-  create<LLVM::BrOp>(entry, header);
-  if (loopDepth == 1) {
-    preheader = from;
-    preheaderScope = known.getCurScope();
-  }
-
   ValueRange arguments = header->getArguments();
   Value iv = arguments.front();
   setInsertionPointToEnd(bodyBlock);
@@ -295,7 +285,7 @@ ThreadEmitter::createFor(Value lower, Value upper, Value step, ValueRange inits,
     next.front() = add(iv, step);
     create<LLVM::BrOp>(next, header);
   }
-  --loopDepth;
+  loops.pop_back();
   Block *exit = appendBlock();
   setInsertionPointToEnd(header);
   Value goesOn = create<LLVM::ICmpOp>(LLVM::ICmpPredicate::slt, iv, upper);
@@ -304,11 +294,47 @@ ThreadEmitter::createFor(Value lower, Value upper, Value step, ValueRange inits,
   return Values(arguments.drop_front());
 }
 
+ThreadEmitter::Values
+ThreadEmitter::createWhile(ValueRange inits,
+                           function_ref<Values(ValueRange)> before,
+                           function_ref<Values(ValueRange)> after) {
+  Block *header = enterLoop(inits);
+  Block *bodyBlock = appendBlock();
+  Block *conditionBlock;
+  Values handed;
+  {
+    // What the condition's code makes is known in the body too.
+    Known::ScopeTy scope(known);
+    setInsertionPointToEnd(header);
+    handed = before(header->getArguments());
+    conditionBlock = getInsertionBlock();
+    bodyBlock->moveBefore(&function.getBody(), function.getBody().end());
+    setInsertionPointToEnd(bodyBlock);
+    create<LLVM::BrOp>(after(ArrayRef(handed).drop_front()), header);
+  }
+  loops.pop_back();
+  Block *exit = appendBlock();
+  setInsertionPointToEnd(conditionBlock);
+  create<LLVM::CondBrOp>(handed.front(), bodyBlock, ValueRange(), exit,
+                         ValueRange());
+  setInsertionPointToEnd(exit);
+  return Values(ArrayRef(handed).drop_front());
+}
+
+Block *ThreadEmitter::enterLoop(ValueRange inits) {
+  Block *from = getInsertionBlock();
+  loops.push_back({from, known.getCurScope()});
+  Block *header = appendBlock(inits.getTypes());
+  setInsertionPointToEnd(from);
+  create<LLVM::BrOp>(inits, header);
+  return header;
+}
+
 Block *ThreadEmitter::appendBlock(TypeRange types) {
   Region &region = function.getBody();
   SmallVector<Location> locations(types.size(), getLoc());
   Block *block = createBlock(&region, region.end(), types, locations);
-  loopDepths[block] = loopDepth;
+  loopDepths[block] = loops.size();
   return block;
 }
 
@@ -319,18 +345,21 @@ void ThreadEmitter::emitBranchBody(Block *block, Block *next,
   setInsertionPointToEnd(block);
   Known::ScopeTy scope(known);
   Values values = body();
+  if (next->getNumArguments() == 0)
+    for (Value value : values)
+      next->addArgument(value.getType(), getLoc());
   create<LLVM::BrOp>(values, next);
   // Blocks stay in the order of the source.
   next->moveBefore(&region, region.end());
 }
 
-ThreadEmitter::Values ThreadEmitter::createIf(Value condition, TypeRange types,
-                                              function_ref<Values()> thenBody,
-                                              function_ref<Values()> elseBody) {
+ThreadEmitter::Values
+ThreadEmitter::createIfElse(Value condition, function_ref<Values()> thenBody,
+                            function_ref<Values()> elseBody) {
   Block *from = getInsertionBlock();
   Block *thenBlock = appendBlock();
   Block *elseBlock = appendBlock();
-  Block *next = appendBlock(types);
+  Block *next = appendBlock();
   setInsertionPointToEnd(from);
   create<LLVM::CondBrOp>(condition, thenBlock, ValueRange(), elseBlock,
                          ValueRange());
@@ -346,8 +375,8 @@ void ThreadEmitter::createIf(Value condition, function_ref<void()> thenBody,
     body();
     return Values();
   };
-  createIf(
-      condition, TypeRange(), [&] { return withoutValues(thenBody); },
+  createIfElse(
+      condition, [&] { return withoutValues(thenBody); },
       [&] { return withoutValues(elseBody); });
 }
 

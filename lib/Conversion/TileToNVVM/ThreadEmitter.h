@@ -35,10 +35,15 @@ public:
   /// values and returns the next ones. Returns the last ones.
   Values createFor(Value lower, Value upper, Value step, ValueRange inits,
                    function_ref<Values(Value, ValueRange)> body);
-  /// Returns what the branch taken returns, values of `types`.
-  Values createIf(Value condition, TypeRange types,
-                  function_ref<Values()> thenBody,
-                  function_ref<Values()> elseBody);
+  /// `while (condition) ...`: `before` takes the carried values and returns the
+  /// condition, followed by what `after` takes; `after` returns the next
+  /// carried values. Returns what `after` would have taken when the condition
+  /// is false.
+  Values createWhile(ValueRange inits, function_ref<Values(ValueRange)> before,
+                     function_ref<Values(ValueRange)> after);
+  /// Returns what the branch taken returns.
+  Values createIfElse(Value condition, function_ref<Values()> thenBody,
+                      function_ref<Values()> elseBody);
   void createIf(Value condition, function_ref<void()> thenBody,
                 function_ref<void()> elseBody);
   /// One element of an arith operation; null if LLVM has no operation for it.
@@ -124,12 +129,15 @@ private:
 
   Value integer(Type type, int64_t value);
   /// The known value of the operation, or what `make` makes: ahead of the
-  /// outermost loop if nothing in the loops goes into it.
+  /// loops that nothing of goes into it.
   Value remember(Pure kind, ValueRange operands, const void *type,
                  function_ref<Value()> make);
   template <typename OpT>
   Value binary(Pure kind, Value a, Value b);
   Value compare(Pure kind, LLVM::ICmpPredicate predicate, Value a, Value b);
+  /// Ends the current block with a jump into a new loop, whose first block this
+  /// returns.
+  Block *enterLoop(ValueRange inits);
   void emitBranchBody(Block *block, Block *next, function_ref<Values()> body);
 
   LLVM::LLVMFuncOp function;
@@ -139,12 +147,15 @@ private:
   Known::ScopeTy functionScope{known};
 
   Block *appendBlock(TypeRange types = {});
-  /// Loops around each block and around what is being emitted; of the
-  /// outermost, the block ahead of it and what is known there.
+  /// A loop that is being emitted: the block ahead of it and what is known
+  /// there.
+  struct Loop {
+    Block *preheader;
+    Known::ScopeTy *scope;
+  };
+  SmallVector<Loop> loops;
+  /// The number of loops around each block.
   DenseMap<Block *, unsigned> loopDepths;
-  unsigned loopDepth = 0;
-  Block *preheader = nullptr;
-  Known::ScopeTy *preheaderScope = nullptr;
 };
 
 } // namespace mlir::tile

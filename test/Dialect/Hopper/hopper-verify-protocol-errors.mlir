@@ -1036,7 +1036,7 @@ tile.kernel @number_never_comes(%m: !mem) attributes {num_warps = 8 : i32} {
       hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <tensor<64x64xbf16>>
       hopper.commit %s0 : <tensor<64x64xbf16>>
       %x = hopper.acquire %n[%c0] : !numbers
-      hopper.put %c0, %x : <tensor<1xi32>>
+      hopper.put %c0 to %x : <tensor<1xi32>>
       hopper.commit %x : <tensor<1xi32>>
     } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring, %n: !numbers) {
       %c0 = arith.constant 0 : i32
@@ -1046,7 +1046,7 @@ tile.kernel @number_never_comes(%m: !mem) attributes {num_warps = 8 : i32} {
       %last = scf.while (%i = %c0) : (i32) -> i32 {
         // expected-error @+1 {{waits forever for tile 1 of ring 2}}
         %s = hopper.wait %n[%i] : !numbers
-        %tile = hopper.get %s : <tensor<1xi32>>
+        %tile = hopper.get %s[%c0] : <tensor<1xi32>> -> i32
         hopper.release %s : <tensor<1xi32>>
         %more = arith.cmpi sge, %tile, %c0 : i32
         scf.condition(%more) %i : i32
@@ -1076,7 +1076,7 @@ tile.kernel @loaded_number(%m: !mem) attributes {num_warps = 8 : i32} {
       %c0 = arith.constant 0 : i32
       %s = hopper.wait %n[%c0] : !numbers
       // expected-error @+1 {{takes a number that the producer doesn't put}}
-      %x = hopper.get %s : <tensor<1xi32>>
+      %x = hopper.get %s[%c0] : <tensor<1xi32>> -> i32
       hopper.release %s : <tensor<1xi32>>
     }
   tile.return

@@ -106,7 +106,7 @@ tile.kernel @persistent(%q: !mem) attributes {num_warps = 12 : i32} {
         %more = arith.cmpi slt, %tile, %count : i32
         %posted = arith.select %more, %tile, %none : i32
         %s = hopper.acquire %n[%i] : !numbers
-        hopper.put %posted, %s : <tensor<1xi32>>
+        hopper.put %posted to %s : <tensor<1xi32>>
         hopper.commit %s : <tensor<1xi32>>
         scf.condition(%more) %i : i32
       } do {
@@ -125,7 +125,7 @@ tile.kernel @persistent(%q: !mem) attributes {num_warps = 12 : i32} {
       %w = hopper.warpgroup_id : i32
       %end = scf.while (%i = %c0) : (i32) -> i32 {
         %s = hopper.wait %n[%i] : !numbers
-        %tile = hopper.get %s : <tensor<1xi32>>
+        %tile = hopper.get %s[%c0] : <tensor<1xi32>> -> i32
         hopper.release %s : <tensor<1xi32>>
         %more = arith.cmpi sge, %tile, %c0 : i32
         scf.condition(%more) %i : i32

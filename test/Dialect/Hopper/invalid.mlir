@@ -5,7 +5,7 @@ func.func private @stages() -> !hopper.ring<0 x tensor<64x64xbf16>>
 
 // -----
 
-// expected-error @+1 {{holds static rank-2 tiles of f16 or bf16, or a number as tensor<1xi32>, not 'tensor<64x64xf32>'}}
+// expected-error @+1 {{holds static rank-2 tiles of f16 or bf16, or numbers as tensor<Nxi32>, not 'tensor<64x64xf32>'}}
 func.func private @element() -> !hopper.ring<2 x tensor<64x64xf32>>
 
 // -----
@@ -136,8 +136,8 @@ func.func @store_shape(%o: memref<?x64xbf16>, %tile: tensor<64x128xbf16>, %slot:
 // -----
 
 func.func @put_into_tile(%slot: !hopper.slot<tensor<64x64xbf16>>, %i: i32) {
-  // expected-error @+1 {{must be slot for a number}}
-  hopper.put %i, %slot : <tensor<64x64xbf16>>
+  // expected-error @+1 {{must be slot for numbers}}
+  hopper.put %i to %slot : <tensor<64x64xbf16>>
   return
 }
 
@@ -152,4 +152,12 @@ tile.kernel @warpgroups() attributes {num_warps = 4 : i32} {
       %c0 = arith.constant 0 : i32
     }
   tile.return
+}
+
+// -----
+
+func.func @put_too_few(%slot: !hopper.slot<tensor<2xi32>>, %i: i32) {
+  // expected-error @+1 {{puts 1 numbers into a slot for 2}}
+  hopper.put %i to %slot : <tensor<2xi32>>
+  return
 }

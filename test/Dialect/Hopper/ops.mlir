@@ -40,7 +40,7 @@ tile.kernel @roles(%k: memref<?x4x?x128xbf16, strided<[?, ?, ?, 1]>>) attributes
   tile.return
 }
 
-!numbers = !hopper.ring<2 x tensor<1xi32>>
+!numbers = !hopper.ring<2 x tensor<2xi32>>
 
 // CHECK-LABEL: tile.kernel @persistent(
 tile.kernel @persistent(%o: memref<?x4x?x128xbf16>) attributes {num_warps = 8 : i32} {
@@ -54,18 +54,18 @@ tile.kernel @persistent(%o: memref<?x4x?x128xbf16>) attributes {num_warps = 8 : 
       // CHECK: %[[TILE:.*]] = hopper.next_tile : i32
       %tile = hopper.next_tile : i32
       %slot = hopper.acquire %n[%c0] : !numbers
-      // CHECK: hopper.put %[[TILE]], %{{.*}} : <tensor<1xi32>>
-      hopper.put %tile, %slot : <tensor<1xi32>>
-      hopper.commit %slot : <tensor<1xi32>>
+      // CHECK: hopper.put %[[TILE]], %{{.*}} to %{{.*}} : <tensor<2xi32>>
+      hopper.put %tile, %count to %slot : <tensor<2xi32>>
+      hopper.commit %slot : <tensor<2xi32>>
     } consumer warpgroups(1) registers(240) (%out: memref<?x4x?x128xbf16>, %r: !ring, %n: !numbers) {
       %c0 = arith.constant 0 : i32
       %result = arith.constant dense<1.0> : tensor<64x128xbf16>
       // CHECK: hopper.warpgroup_id : i32
       %w = hopper.warpgroup_id : i32
       %slot = hopper.wait %n[%c0] : !numbers
-      // CHECK: hopper.get %{{.*}} : <tensor<1xi32>>
-      %tile = hopper.get %slot : <tensor<1xi32>>
-      hopper.release %slot : <tensor<1xi32>>
+      // CHECK: hopper.get %{{.*}}[%{{.*}}] : <tensor<2xi32>> -> i32, i32
+      %tile, %count = hopper.get %slot[%c0] : <tensor<2xi32>> -> i32, i32
+      hopper.release %slot : <tensor<2xi32>>
       // CHECK: hopper.slot %{{.*}}[%{{.*}}] : <2 x tensor<64x128xbf16>>
       %t = hopper.slot %r[%c0] : !ring
       // CHECK: hopper.tma_store %{{.*}}, %{{.*}} to %{{.*}}[%{{.*}}] : tensor<64x128xbf16>, <tensor<64x128xbf16>>, memref<?x4x?x128xbf16>

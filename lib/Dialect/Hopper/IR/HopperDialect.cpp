@@ -29,12 +29,13 @@ LogicalResult RingType::verify(function_ref<InFlightDiagnostic()> emitError,
   if (stages < 1)
     return emitError() << "needs at least 1 stage, not " << stages;
   Type element = tile.getElementType();
-  if (element.isInteger(32) && tile.getShape() == ArrayRef<int64_t>(1))
+  if (element.isInteger(32) && tile.hasStaticShape() && tile.getRank() == 1 &&
+      tile.getNumElements() > 0)
     return success();
   if (!tile.hasStaticShape() || tile.getRank() != 2 ||
       !(element.isF16() || element.isBF16()))
-    return emitError() << "holds static rank-2 tiles of f16 or bf16, or a "
-                          "number as tensor<1xi32>, not "
+    return emitError() << "holds static rank-2 tiles of f16 or bf16, or "
+                          "numbers as tensor<Nxi32>, not "
                        << tile;
   // The box of one TMA load, and whole swizzle atoms of 8 rows.
   int64_t rows = tile.getDimSize(0);

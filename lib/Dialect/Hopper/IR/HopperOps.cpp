@@ -108,6 +108,18 @@ LogicalResult TmaStoreOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
+// PutOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult PutOp::verify() {
+  int64_t room = getSlot().getType().getTile().getNumElements();
+  if (static_cast<int64_t>(getValues().size()) != room)
+    return emitOpError("puts ")
+           << getValues().size() << " numbers into a slot for " << room;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // WgmmaOp
 //===----------------------------------------------------------------------===//
 

@@ -18,7 +18,7 @@ std::string TileRef::describe() const {
 bool RoleEvent::isSame(const RoleEvent &other) const {
   return kind == other.kind && tile == other.tile && left == other.left &&
          product == other.product && accumulator == other.accumulator &&
-         value == other.value;
+         value == other.value && numbers == other.numbers;
 }
 
 std::string ProblemSample::describe() const {
@@ -165,7 +165,8 @@ using RoleValue =
     std::variant<std::monostate, IntegerAttr, TileRef, ProductRef>;
 
 /// The numbers that the producer puts, by ring and tile.
-using RingNumbers = DenseMap<std::pair<unsigned, int64_t>, int64_t>;
+using RingNumbers =
+    DenseMap<std::pair<unsigned, int64_t>, SmallVector<std::optional<int64_t>>>;
 
 /// What a role has done so far.
 struct RoleState {
@@ -498,15 +499,17 @@ private:
   }
 
   LogicalResult put(PutOp op) {
-    FailureOr<int64_t> value = getInt(op, op.getValue());
-    if (failed(value) || failed(useSlot(op, Kind::Put)))
+    if (failed(useSlot(op, Kind::Put)))
       return failure();
-    state.trace.events.back().value = *value;
+    RoleEvent &event = state.trace.events.back();
+    for (Value value : op.getValues())
+      event.numbers.push_back(lookupInt(value));
     return success();
   }
 
   LogicalResult get(GetOp op) {
-    if (failed(useSlot(op, Kind::Get)))
+    FailureOr<int64_t> first = getInt(op, op.getFirst());
+    if (failed(first) || failed(useSlot(op, Kind::Get)))
       return failure();
     RoleEvent &event = state.trace.events.back();
     auto it = numbers->find({event.tile.ring, event.tile.number});
@@ -514,8 +517,19 @@ private:
       state.trace.isComplete = false;
       return failure();
     }
-    event.value = it->second;
-    setInt(op.getResult(), it->second);
+    int64_t last = *first + op.getNumResults();
+    if (*first < 0 || last > static_cast<int64_t>(it->second.size()))
+      return op.emitOpError("reads numbers from ")
+             << *first << " up to " << last << " of a slot that holds "
+             << it->second.size() << ", " << sample->describe();
+    for (auto [result, number] :
+         llvm::zip(op.getResults(), ArrayRef(it->second).drop_front(*first))) {
+      event.numbers.push_back(number);
+      if (number)
+        setInt(result, *number);
+      else
+        state.values.erase(result);
+    }
     return success();
   }
 
@@ -597,7 +611,7 @@ FailureOr<ProgramTrace> ProgramInterpreter::run(const ProblemSample &sample) {
     return failure();
   for (const RoleEvent &event : trace->events)
     if (event.kind == Kind::Put)
-      numbers[{event.tile.ring, event.tile.number}] = event.value;
+      numbers[{event.tile.ring, event.tile.number}] = event.numbers;
   ProgramTrace program;
   program.producer = std::move(*trace);
   for (int64_t warpgroup = 0; warpgroup < op.getWarpgroups(); ++warpgroup) {

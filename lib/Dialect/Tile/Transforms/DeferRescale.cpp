@@ -36,6 +36,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Dialect/Attn/IR/AttnOps.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
@@ -309,7 +310,8 @@ void Rewriter::replaceLoop() {
   auto next =
       KVLoopOp::create(builder, ValueRange(inits).getTypes(), loop.getBegin(),
                        loop.getFullBegin(), loop.getFullEnd(), loop.getEnd(),
-                       loop.getStep(), inits);
+                       loop.getStep(), inits, loop.getRows(),
+                       loop.getUnordered());
   next->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
   for (auto [from, to] :
        llvm::zip_equal(loop->getRegions(), next->getRegions()))
@@ -492,6 +494,10 @@ namespace {
 struct TileDeferRescalePass
     : tile::impl::TileDeferRescaleBase<TileDeferRescalePass> {
   void runOnOperation() override {
+    auto roles = getOperation()->getAttrOfType<attn::WarpRolesAttr>(
+        attn::WarpRolesAttr::getKernelAttrName());
+    if (roles && !roles.getLazyRescale())
+      return;
     SmallVector<KVLoopOp> loops;
     getOperation().walk([&](KVLoopOp loop) { loops.push_back(loop); });
     for (KVLoopOp loop : loops) {

@@ -281,7 +281,8 @@ void LoopPipeliner::pipelineKVLoop() {
   SmallVector<Type> types(ValueRange(inits).getTypes());
   auto newLoop = KVLoopOp::create(rewriter, loc, types, oldLoop.getBegin(),
                                   oldLoop.getFullBegin(), oldLoop.getFullEnd(),
-                                  oldLoop.getEnd(), oldLoop.getStep(), inits);
+                                  oldLoop.getEnd(), oldLoop.getStep(), inits,
+                                  oldLoop.getRows());
   newLoop->setDiscardableAttrs(oldLoop->getDiscardableAttrDictionary());
   SmallVector<Value> slots;
   for (auto [from, to] :

@@ -47,6 +47,10 @@ def Attn_WarpRolesAttr : AttrDef<AttnDialect, "WarpRoles"> {
   let extraClassDeclaration = [{
     /// The attribute of a tile.kernel.
     static ::llvm::StringRef getKernelAttrName() { return "attn.warp_roles"; }
+    static WarpRolesAttr getDefault(::mlir::MLIRContext *context) {
+      return get(context, RolePipeline::Overlap, /*lazy_rescale=*/false,
+                 /*persistent=*/false, /*q_stages=*/1, /*tma_store=*/false);
+    }
   }];
 }
 

@@ -221,26 +221,38 @@ def TmaStoreOp : Hopper_Op<"tma_store", [MemoryEffects<[MemRead, MemWrite]>]> {
 def Hopper_NumberSlot : Type<
     CPred<"::llvm::isa<SlotType>($_self) && "
           "::llvm::cast<SlotType>($_self).isNumber()">,
-    "slot for a number", "::mlir::hopper::SlotType">;
+    "slot for numbers", "::mlir::hopper::SlotType">;
 
 def PutOp : Hopper_Op<"put", [MemoryEffects<[MemWrite]>]> {
-  let summary = "Producer: puts a number into a slot";
+  let summary = "Producer: puts numbers into a slot";
   let description = [{
+    As many as the slot holds.
+
     ```mlir
-    %slot = hopper.acquire %ring[%n] : !hopper.ring<2 x tensor<1xi32>>
-    hopper.put %tile, %slot : !hopper.slot<tensor<1xi32>>
-    hopper.commit %slot : !hopper.slot<tensor<1xi32>>
+    %slot = hopper.acquire %ring[%n] : !hopper.ring<2 x tensor<2xi32>>
+    hopper.put %tile, %length to %slot : !hopper.slot<tensor<2xi32>>
+    hopper.commit %slot : !hopper.slot<tensor<2xi32>>
     ```
   }];
-  let arguments = (ins I32:$value, Hopper_NumberSlot:$slot);
-  let assemblyFormat = "$value `,` $slot attr-dict `:` type($slot)";
+  let arguments = (ins Variadic<I32>:$values, Hopper_NumberSlot:$slot);
+  let assemblyFormat = "$values `to` $slot attr-dict `:` type($slot)";
+  let hasVerifier = 1;
 }
 
 def GetOp : Hopper_Op<"get", [MemoryEffects<[MemRead]>]> {
-  let summary = "Consumer: the number in a slot";
-  let arguments = (ins Hopper_NumberSlot:$slot);
-  let results = (outs I32:$value);
-  let assemblyFormat = "$slot attr-dict `:` type($slot)";
+  let summary = "Consumer: numbers in a slot";
+  let description = [{
+    As many as there are results, from number `first` on.
+
+    ```mlir
+    %tile, %length = hopper.get %slot[%first] : !hopper.slot<tensor<8xi32>> -> i32, i32
+    ```
+  }];
+  let arguments = (ins Hopper_NumberSlot:$slot, I32:$first);
+  let results = (outs Variadic<I32>:$values);
+  let assemblyFormat = [{
+    $slot `[` $first `]` attr-dict `:` type($slot) `->` type($values)
+  }];
 }
 
 //===----------------------------------------------------------------------===//

@@ -14,7 +14,7 @@ class Hopper_Type<string name, string typeMnemonic>
 def Hopper_RingType : Hopper_Type<"Ring", "ring"> {
   let summary = "Slots for tiles in shared memory, handed from role to role";
   let description = [{
-    `stages` slots, each for one 16-bit tile or one number (`tensor<1xi32>`),
+    `stages` slots, each for one 16-bit tile or numbers (`tensor<Nxi32>`),
     with two mbarriers a slot: *full* (the producer to the consumers) and
     *empty* (back). The n-th tile that passes through the ring uses slot `n mod
     stages`.
@@ -35,7 +35,8 @@ def Hopper_RingType : Hopper_Type<"Ring", "ring"> {
     }
     int64_t getBlockBytes() { return getTile().getDimSize(0) * 128; }
     int64_t getSlotBytes() {
-      return isNumber() ? 4 : getNumBlocks() * getBlockBytes();
+      return isNumber() ? 4 * getTile().getNumElements()
+                        : getNumBlocks() * getBlockBytes();
     }
     int64_t getBytes() { return getStages() * getSlotBytes(); }
   }];

@@ -58,8 +58,10 @@ struct RoleEvent {
   int64_t product = -1;
   /// The product that a product accumulates to, if that may be pending.
   std::optional<int64_t> accumulator;
-  /// The number that is put, got or taken.
+  /// How many products a wait leaves in flight, or the tile that is taken.
   int64_t value = 0;
+  /// The numbers that are put or got, where they are known.
+  SmallVector<std::optional<int64_t>> numbers;
 
   /// Does the same, whatever the operation.
   bool isSame(const RoleEvent &other) const;

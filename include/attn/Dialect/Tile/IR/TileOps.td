@@ -464,7 +464,7 @@ def OnlineSoftmaxOp : Tile_Op<"online_softmax", [Pure,
   let hasVerifier = 1;
 }
 
-def KVLoopOp : Tile_Op<"kv_loop", [RecursiveMemoryEffects]> {
+def KVLoopOp : Tile_Op<"kv_loop", [RecursiveMemoryEffects, AttrSizedOperandSegments]> {
   let summary = "The loop over key/value tiles, as one structured op";
   let description = [{
     Runs for kv = begin, begin + step, ... while kv < end, carrying
@@ -478,7 +478,9 @@ def KVLoopOp : Tile_Op<"kv_loop", [RecursiveMemoryEffects]> {
     *full*: every key of the tile exists and `tile.mask` ops hide nothing
     there, so they are dropped when the loop is lowered. The others are
     *partial*. Keys outside [begin, end) are *skipped*. Before
-    `tile-split-kv-ranges` everything is partial.
+    `tile-split-kv-ranges` everything is partial. With `unordered` the steps
+    may run in any order. With `rows` nothing behind the loop depends on rows of
+    the results from that number on.
 
     ```mlir
     %r:3 = tile.kv_loop ranges(%c0, %f0, %f1, %n) step 64
@@ -497,14 +499,15 @@ def KVLoopOp : Tile_Op<"kv_loop", [RecursiveMemoryEffects]> {
     ```
   }];
   let arguments = (ins I32:$begin, I32:$full_begin, I32:$full_end, I32:$end,
-                       I64Attr:$step, Variadic<AnyType>:$inits);
+                       I64Attr:$step, Variadic<AnyType>:$inits,
+                       Optional<I32>:$rows, UnitAttr:$unordered);
   let results = (outs Variadic<AnyType>:$results);
   let regions = (region SizedRegion<1>:$qk, SizedRegion<1>:$score,
                         SizedRegion<1>:$softmax, SizedRegion<1>:$pv);
   let assemblyFormat = [{
     `ranges` `(` $begin `,` $full_begin `,` $full_end `,` $end `)`
-    `step` $step (`iter_args` `(` $inits^ `)` `:` type($inits))?
-    attr-dict
+    `step` $step (`rows` $rows^)?
+    (`iter_args` `(` $inits^ `)` `:` type($inits))? attr-dict
     custom<KVLoopRegions>($qk, $score, $softmax, $pv)
     custom<SameTypes>(ref(type($inits)), type($results))
   }];

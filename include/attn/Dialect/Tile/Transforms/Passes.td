@@ -43,6 +43,7 @@ def TileDeferRescale : Pass<"tile-defer-rescale", "::mlir::tile::KernelOp"> {
     After the loop, `scale * max + log(sum)` is what it was. The maximum alone
     isn't: it may be the base, which is up to `8 / (scale * log2(e))` less.
 
+    Kernels whose `attn.warp_roles` don't ask for `lazy_rescale` are left alone.
     A loop is left alone, with a remark, unless it has one online softmax, with
     one scale for all steps, whose statistics it carries from -inf and 0 and
     uses for nothing else; of the maximum, what follows the loop may want only

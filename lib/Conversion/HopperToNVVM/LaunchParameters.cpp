@@ -1,6 +1,6 @@
-//===- TensorMapArguments.cpp - Tensor maps in the plan -------------------===//
+//===- LaunchParameters.cpp - What launches pass beside the ABI -----------===//
 
-#include "TensorMapArguments.h"
+#include "LaunchParameters.h"
 #include "../HostToPlan/PlanExpr.h"
 
 using namespace mlir;
@@ -99,31 +99,77 @@ private:
 };
 } // namespace
 
-static Attribute addToStep(Attribute attr, tile::KernelOp kernel,
-                           ArrayRef<TensorMap> maps) {
-  auto step = cast<DictionaryAttr>(attr);
-  auto name = step.getAs<StringAttr>("kernel");
-  auto args = step.getAs<ArrayAttr>("args");
-  if (!args || !name || name.getValue() != kernel.getSymName())
-    return step;
-  SmallVector<Attribute> newArgs(args.getValue());
-  LaunchArguments arguments(kernel, args);
-  for (const TensorMap &map : maps)
-    newArgs.push_back(arguments.describe(map));
-  NamedAttrList fields(step);
-  fields.set("args", ArrayAttr::get(attr.getContext(), newArgs));
-  return fields.getDictionary(attr.getContext());
-}
+namespace {
+/// Rewrites the plan of a module.
+class PlanRewriter {
+public:
+  PlanRewriter(tile::KernelOp kernel, const LaunchParameters &parameters)
+      : kernel(kernel), parameters(parameters), builder(kernel.getContext()),
+        expr(kernel.getContext()) {}
 
-void hopper::addTensorMapArguments(ModuleOp module, tile::KernelOp kernel,
-                                   ArrayRef<TensorMap> maps) {
+  ArrayAttr rewrite(ArrayAttr plan) {
+    for (Attribute step : plan)
+      addStep(cast<DictionaryAttr>(step));
+    return builder.getArrayAttr(steps);
+  }
+
+private:
+  void addStep(DictionaryAttr step) {
+    auto name = step.getAs<StringAttr>("kernel");
+    auto args = step.getAs<ArrayAttr>("args");
+    if (!args || !name || name.getValue() != kernel.getSymName()) {
+      steps.push_back(step);
+      return;
+    }
+    NamedAttrList fields(step);
+    SmallVector<Attribute> newArgs(args.getValue());
+    if (parameters.isPersistent)
+      addTileCounter(fields, newArgs);
+    LaunchArguments arguments(kernel, args);
+    for (const TensorMap &map : parameters.maps)
+      newArgs.push_back(arguments.describe(map));
+    fields.set("args", builder.getArrayAttr(newArgs));
+    steps.push_back(fields.getDictionary(kernel.getContext()));
+  }
+
+  void addTileCounter(NamedAttrList &fields, SmallVectorImpl<Attribute> &args) {
+    constexpr int64_t kCounterBytes = 4;
+    StringAttr buffer = builder.getStringAttr(kernel.getSymName() + ".tiles" +
+                                              Twine(steps.size()));
+    steps.push_back(builder.getDictionaryAttr(
+        {field("op", builder.getStringAttr("alloc")), field("buffer", buffer),
+         field("bytes", expr.constant(kCounterBytes)),
+         field("zeroed", builder.getBoolAttr(true))}));
+    Attribute numTiles = fields.get("grid");
+    args.push_back(builder.getDictionaryAttr(
+        {field("type", builder.getStringAttr("ptr")), field("buffer", buffer),
+         field("offset_bytes", expr.constant(0))}));
+    args.push_back(
+        builder.getDictionaryAttr({field("type", builder.getStringAttr("i32")),
+                                   field("value", numTiles)}));
+    fields.set("grid", expr.binary("min", numTiles, expr.numSMs()));
+  }
+
+  NamedAttribute field(StringRef name, Attribute value) {
+    return builder.getNamedAttr(name, value);
+  }
+
+  tile::KernelOp kernel;
+  const LaunchParameters &parameters;
+  Builder builder;
+  attn::PlanExprBuilder expr;
+  SmallVector<Attribute> steps;
+};
+} // namespace
+
+void hopper::addLaunchParameters(ModuleOp module, tile::KernelOp kernel,
+                                 const LaunchParameters &parameters) {
   auto plan = module->getAttrOfType<DictionaryAttr>("attn.plan");
   if (!plan)
     return;
-  SmallVector<Attribute> steps;
-  for (Attribute step : plan.getAs<ArrayAttr>("plan"))
-    steps.push_back(addToStep(step, kernel, maps));
   NamedAttrList fields(plan);
-  fields.set("plan", ArrayAttr::get(module.getContext(), steps));
+  fields.set(
+      "plan",
+      PlanRewriter(kernel, parameters).rewrite(plan.getAs<ArrayAttr>("plan")));
   module->setAttr("attn.plan", fields.getDictionary(module.getContext()));
 }
