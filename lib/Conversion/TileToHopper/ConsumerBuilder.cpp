@@ -15,52 +15,62 @@ void ConsumerBuilder::build() {
   Block &body = kernel.getBody().front();
   if (!schedule.getPersistent()) {
     cloneBody(body.begin(), Block::iterator(loop));
-    base = i32(0);
-    buildTile(i32(0), buildSteps(mapping));
+    buildTile(i32(0), i32(0), buildSteps(mapping));
     return;
   }
-  size_t numShared = scalars.shared.size();
   // Values are (number of tiles, KV tiles) up to here, handed on behind the
-  // numbers that the producer posted.
-  emitWhile(
-      {i32(0), i32(0)}, 3 + numShared + Steps::kNumFields,
+  // tile's number.
+  Values last = emitWhile(
+      {i32(0), i32(0)}, 3,
       [&](ValueRange values) {
-        Value slot = WaitOp::create(builder, rings.tiles, values[0]);
-        Values posted = get(slot, i32(0), 1 + numShared);
-        Value own = mul(WarpgroupIdOp::create(builder, builder.getI32Type()),
-                        i32(Steps::kNumFields));
-        llvm::append_range(
-            posted, get(slot, add(own, i32(1 + numShared)), Steps::kNumFields));
-        ReleaseOp::create(builder, slot);
-        Value goesOn = less(i32(kNoTile), posted.front());
-        posted.append(values.begin(), values.end());
-        return std::pair(goesOn, posted);
+        numbersSlot = WaitOp::create(builder, rings.tiles, values[0]);
+        Value tile = get(i32(0), 1).front();
+        Value goesOn = less(i32(kNoTile), tile);
+        return std::pair(goesOn, Values{tile, values[0], values[1]});
       },
       [&](ValueRange values) -> Values {
-        bindProgramId(values.front());
-        mapping.map(scalars.shared, values.slice(1, numShared));
-        Steps steps =
-            Steps::fromFields(values.slice(1 + numShared, Steps::kNumFields));
-        Value count = values.drop_back().back();
-        base = values.back();
-        Value next = add(base, steps.total);
+        Value tile = values[0], count = values[1];
+        numbersSlot = SlotOp::create(builder, rings.tiles, count);
+        bindProgramId(tile);
+        getShared();
         cloneBody(body.begin(), Block::iterator(loop));
-        buildTile(count, steps);
+        Value next = buildTile(count, values[2], getSteps());
         return {add(count, i32(1)), next};
       });
+  Value slot = SlotOp::create(builder, rings.tiles, last[1]);
+  ReleaseOp::create(builder, slot);
 }
 
-Values ConsumerBuilder::get(Value slot, Value first, size_t count) {
+Values ConsumerBuilder::get(Value first, size_t count) {
   SmallVector<Type> types(count, builder.getI32Type());
-  return Values(GetOp::create(builder, types, slot, first).getResults());
+  return Values(GetOp::create(builder, types, numbersSlot, first).getResults());
+}
+
+void ConsumerBuilder::getShared() {
+  size_t count = scalars.shared.size();
+  if (count != 0)
+    mapping.map(scalars.shared, get(i32(1), count));
+}
+
+Steps ConsumerBuilder::getSteps() {
+  Value own = mul(WarpgroupIdOp::create(builder, builder.getI32Type()),
+                  i32(Steps::kNumFields));
+  Value first = add(own, i32(1 + scalars.shared.size()));
+  Steps steps = Steps::fromFields(get(first, Steps::kNumFields));
+  // What is the same for certain should be the same value.
+  if (!hasFull())
+    steps.fullBegin = steps.count;
+  if (!hasFull() || endsFull())
+    steps.fullEnd = steps.count;
+  return steps;
 }
 
 /// Computes tile `tileNumber` of this program, whose first KV tile is tile
-/// `base` of the rings.
-void ConsumerBuilder::buildTile(Value tileNumber, const Steps &steps) {
+/// `first` of the rings; returns the number of the one behind its last.
+Value ConsumerBuilder::buildTile(Value tileNumber, Value first, Steps steps) {
   qSlot = WaitOp::create(builder, rings.q, tileNumber);
-  skip(base, steps.skipped);
-  base = add(base, steps.skipped);
+  skip(first, steps.skipped);
+  base = add(first, steps.skipped);
   Values inits = llvm::map_to_vector(
       loop.getInits(), [&](Value value) { return lookup(value); });
   Values results;
@@ -76,13 +86,20 @@ void ConsumerBuilder::buildTile(Value tileNumber, const Steps &steps) {
     results = buildAhead(steps, inits);
     break;
   }
-  skip(add(base, steps.count),
-       sub(steps.total, add(steps.skipped, steps.count)));
   mapping.map(loop.getResults(), results);
+  // Once more, instead of in registers all along.
+  if (schedule.getPersistent()) {
+    getShared();
+    steps = getSteps();
+    ReleaseOp::create(builder, numbersSlot);
+  }
+  Value taken = add(steps.skipped, steps.count);
+  skip(add(first, taken), sub(steps.total, taken));
   Block &body = kernel.getBody().front();
   cloneBody(std::next(Block::iterator(loop)), body.end());
   if (parts.tmaStore)
     ReleaseOp::create(builder, qSlot);
+  return add(first, steps.total);
 }
 
 void ConsumerBuilder::cloneOp(Operation &op) {

@@ -170,8 +170,10 @@ private:
     Value scores, nextScores, output;
   };
 
-  Values get(Value slot, Value first, size_t count);
-  void buildTile(Value tileNumber, const Steps &steps);
+  Values get(Value first, size_t count);
+  void getShared();
+  Steps getSteps();
+  Value buildTile(Value tileNumber, Value first, Steps steps);
   void cloneOp(Operation &op);
   void cloneBody(Block::iterator first, Block::iterator last);
   void skip(Value firstNumber, Value count);
@@ -205,7 +207,7 @@ private:
 
   /// The number of the tile in the K and V rings that step 0 takes.
   Value base;
-  Value qSlot;
+  Value numbersSlot, qSlot;
 };
 
 } // namespace mlir::tile

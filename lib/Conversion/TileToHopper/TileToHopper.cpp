@@ -24,7 +24,7 @@ struct RegisterSplit {
 } // namespace
 
 static constexpr RegisterSplit kRegisterSplits[] = {
-    {1, 24, 240}, {2, 24, 240}, {3, 32, 160}, {4, 32, 112}};
+    {1, 40, 232}, {2, 40, 232}, {3, 32, 160}, {4, 32, 112}};
 
 static constexpr int32_t kDefaultStages = 2;
 static constexpr int32_t kWarpsPerWarpgroup = 4;

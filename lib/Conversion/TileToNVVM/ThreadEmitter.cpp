@@ -4,6 +4,7 @@
 #include "ThreadEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/Support/SaveAndRestore.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -49,7 +50,7 @@ Value ThreadEmitter::remember(Pure kind, ValueRange operands, const void *extra,
   Key key(static_cast<unsigned>(kind), operands[0].getAsOpaquePointer(), b);
   if (Value value = known.lookup(key))
     return value;
-  unsigned depth = 0;
+  unsigned depth = firstHoistingLoop;
   for (Value operand : operands)
     depth = std::max(depth, loopDepths.lookup(operand.getParentBlock()));
   if (depth >= loops.size()) {
@@ -300,6 +301,9 @@ ThreadEmitter::createWhile(ValueRange inits,
                            function_ref<Values(ValueRange)> after) {
   Block *header = enterLoop(inits);
   Block *bodyBlock = appendBlock();
+  // Such a loop is around all that a kernel does: what is hoisted out of it
+  // holds a register all along.
+  llvm::SaveAndRestore<unsigned> keepInside(firstHoistingLoop, loops.size());
   Block *conditionBlock;
   Values handed;
   {
@@ -310,7 +314,13 @@ ThreadEmitter::createWhile(ValueRange inits,
     conditionBlock = getInsertionBlock();
     bodyBlock->moveBefore(&function.getBody(), function.getBody().end());
     setInsertionPointToEnd(bodyBlock);
-    create<LLVM::BrOp>(after(ArrayRef(handed).drop_front()), header);
+    auto branch =
+        create<LLVM::BrOp>(after(ArrayRef(handed).drop_front()), header);
+    auto noHoisting = LLVM::LoopLICMAttr::get(getContext(), getBoolAttr(true),
+                                              /*versioningDisable=*/{});
+    branch.setLoopAnnotationAttr(LLVM::LoopAnnotationAttr::get(
+        getContext(), {}, {}, {}, {}, {}, noHoisting, {}, {}, {}, {}, {}, {},
+        {}, {}, {}));
   }
   loops.pop_back();
   Block *exit = appendBlock();

@@ -154,6 +154,8 @@ private:
     Known::ScopeTy *scope;
   };
   SmallVector<Loop> loops;
+  /// Out of the loops from this one on, the outermost being 0, is hoisted.
+  unsigned firstHoistingLoop = 0;
   /// The number of loops around each block.
   DenseMap<Block *, unsigned> loopDepths;
 };
