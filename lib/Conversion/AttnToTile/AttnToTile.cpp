@@ -111,8 +111,8 @@ public:
     args.map(operands, kernel.getBody().getArguments());
     builder.setInsertionPointToStart(&kernel.getBody().front());
 
+    zero = i32(0);
     buildProgram();
-    zero = constant(builder.getI32IntegerAttr(0));
     minusInf = floatConstant(-std::numeric_limits<float>::infinity());
     softmaxScale = floatConstant(getFoldableScale(op).value_or(1.0f));
     q = loadTile(op.getQ(), blockM, head, qStart);
@@ -190,31 +190,48 @@ private:
   }
 
   /// Programs that take one tile after the other should come to the long ones
-  /// first, which under most masks are those of the last rows. That goes over
-  /// as many heads as have their keys and values in the L2 together. Returns
-  /// (head and batch, row tile from the last).
+  /// first, which under most masks are those of the last rows. So the later
+  /// half of every head's tiles goes first, and the earlier half fills up what
+  /// that leaves uneven. In each half the order is by length over as many heads
+  /// as have their keys and values in the L2 together. Returns (head and batch,
+  /// row tile from the last).
   std::pair<Value, Value> orderLongestFirst(Value id, Value numTiles,
                                             Value heads) {
     constexpr int64_t kL2Bytes = 32 << 20;
     int64_t keyBytes = (op.getQKHeadDim() + op.getVHeadDim()) *
                        op.getElementType().getIntOrFloatBitWidth() / 8;
-    Value batches = getSize(op.getQ(), 0);
-    Value all = binary<arith::MulIOp>(heads, batches);
+    Value all = binary<arith::MulIOp>(heads, getSize(op.getQ(), 0));
     Value keys = binary<arith::MaxSIOp>(kvLen, i32(1));
     Value fitting = binary<arith::DivUIOp>(i32(kL2Bytes / keyBytes), keys);
     fitting = binary<arith::MulIOp>(fitting, i32(getGroupSize()));
-    Value group =
-        binary<arith::MinSIOp>(binary<arith::MaxSIOp>(fitting, i32(1)), all);
-    Value tilesOfGroup = binary<arith::MulIOp>(group, numTiles);
-    Value first =
-        binary<arith::MulIOp>(binary<arith::DivUIOp>(id, tilesOfGroup), group);
-    Value rest = binary<arith::RemUIOp>(id, tilesOfGroup);
+
+    Value numShort = binary<arith::DivUIOp>(numTiles, i32(2));
+    Value numLong = binary<arith::SubIOp>(numTiles, numShort);
+    Value longTiles = binary<arith::MulIOp>(all, numLong);
+    Value isLong = arith::CmpIOp::create(builder, arith::CmpIPredicate::ult,
+                                         id, longTiles);
+    auto choose = [&](Value ifLong, Value ifShort) -> Value {
+      return arith::SelectOp::create(builder, isLong, ifLong, ifShort);
+    };
+    Value number = choose(id, binary<arith::SubIOp>(id, longTiles));
+    Value numInHead = choose(numLong, numShort);
+    // The earlier rows see half of the keys.
+    fitting = choose(fitting, binary<arith::MulIOp>(fitting, i32(2)));
+
+    Value group = binary<arith::MinSIOp>(
+        binary<arith::MaxSIOp>(fitting, i32(1)), all);
+    Value tilesOfGroup = binary<arith::MulIOp>(group, numInHead);
+    Value first = binary<arith::MulIOp>(
+        binary<arith::DivUIOp>(number, tilesOfGroup), group);
+    Value rest = binary<arith::RemUIOp>(number, tilesOfGroup);
     // The last group may be smaller.
     Value size =
         binary<arith::MinSIOp>(group, binary<arith::SubIOp>(all, first));
     Value headAndBatch =
         binary<arith::AddIOp>(first, binary<arith::RemUIOp>(rest, size));
-    return {headAndBatch, binary<arith::DivUIOp>(rest, size)};
+    Value rowTile = binary<arith::AddIOp>(choose(zero, numLong),
+                                          binary<arith::DivUIOp>(rest, size));
+    return {headAndBatch, rowTile};
   }
 
   /// Query heads that share a KV head.
