@@ -28,7 +28,7 @@ static constexpr ScheduleRow kTable[] = {
     {"sm_80",   32,  192, MaskKind::Any,     kAnyLength,  64,  32,  2,      4},
     {"sm_80",   32,  256, MaskKind::Any,     kAnyLength,  64,  16,  2,      4},
     //                                                                             pipeline               lazy   persistent Q  TMA store
-    {"sm_90a",  16,   64, MaskKind::Any,     kAnyLength, 192, 128,  4,     16, RolePipeline::Overlap, false, false,     1, false},
+    {"sm_90a",  16,   64, MaskKind::Any,     kAnyLength, 192, 128,  4,     16, RolePipeline::Overlap, false, true,      1, false},
     {"sm_90a",  16,  128, MaskKind::Any,     kAnyLength, 128, 128,  2,     12, RolePipeline::Overlap, false, false,     1, false},
     {"sm_90a",  16,  256, MaskKind::Any,     kAnyLength, 128,  64,  2,     12, RolePipeline::Overlap, false, false,     1, false},
 };

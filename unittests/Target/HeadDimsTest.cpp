@@ -84,9 +84,8 @@ std::vector<HeadDims> getHeadDims() {
   return result;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    GPU, HeadDimsTest, testing::ValuesIn(getHeadDims()),
-    [](const testing::TestParamInfo<HeadDims> &info) {
-      return getName(info.param);
-    });
+INSTANTIATE_TEST_SUITE_P(GPU, HeadDimsTest, testing::ValuesIn(getHeadDims()),
+                         [](const testing::TestParamInfo<HeadDims> &info) {
+                           return getName(info.param);
+                         });
 } // namespace

@@ -85,6 +85,7 @@ def ConvertTileToHopper : Pass<"convert-tile-to-hopper", "::mlir::tile::KernelOp
     (`#attn.warp_roles`, with its defaults where there is none).
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::attn::AttnDialect",
                            "::mlir::hopper::HopperDialect",
                            "::mlir::scf::SCFDialect"];
 }

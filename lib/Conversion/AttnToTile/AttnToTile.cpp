@@ -78,6 +78,14 @@ std::optional<float> getFoldableScale(AttentionOp op) {
   return scale;
 }
 
+/// How the kernel's warps share the work; none if `target` has no such kernels.
+WarpRolesAttr getWarpRoles(ScheduleAttr schedule, const TargetInfo &target) {
+  if (!target.hasWarpRoles)
+    return {};
+  WarpRolesAttr roles = schedule.getWarpRoles();
+  return roles ? roles : WarpRolesAttr::getDefault(schedule.getContext());
+}
+
 /// Builds the body of the fused kernel of one attention op.
 class FusedKernelBuilder {
 public:
@@ -85,6 +93,7 @@ public:
                      const ScheduledLengths &lengths)
       : op(op), matmul(chooseMatmul(op.getElementType(), target)),
         lengths(lengths), schedule(lengths.schedule),
+        roles(getWarpRoles(schedule, target)),
         builder(op.getLoc(), op.getContext()), blockM(schedule.getBlockM()),
         blockN(schedule.getBlockN()), columnGranule(target.columnGranule) {}
 
@@ -106,7 +115,7 @@ public:
                                static_cast<int32_t>(schedule.getNumWarps()));
     kernel.setNumStages(static_cast<uint32_t>(schedule.getNumStages()));
     kernel->setAttr(ScheduleAttr::getKernelAttrName(), schedule);
-    if (WarpRolesAttr roles = schedule.getWarpRoles())
+    if (roles)
       kernel->setAttr(WarpRolesAttr::getKernelAttrName(), roles);
     args.map(operands, kernel.getBody().getArguments());
     builder.setInsertionPointToStart(&kernel.getBody().front());
@@ -173,13 +182,10 @@ private:
     // An operator without heads launches no program, but must not divide by 0.
     Value heads = i32(std::max<int64_t>(op.getNumQueryHeads(), 1));
     Value id = tile::ProgramIdOp::create(builder, builder.getI32Type());
-    WarpRolesAttr roles = op.getScheduleAttr().getWarpRoles();
-    bool isPersistent = roles && roles.getPersistent();
     auto [headAndBatch, rowTile] =
-        isPersistent && op.hasMaskMod()
+        roles && roles.getPersistent() && op.hasMaskMod()
             ? orderLongestFirst(id, numTiles, heads)
-            : std::pair(binary<arith::DivUIOp>(id, numTiles),
-                        binary<arith::RemUIOp>(id, numTiles));
+            : orderByHead(id, numTiles);
     head = binary<arith::RemUIOp>(headAndBatch, heads);
     batch = binary<arith::DivUIOp>(headAndBatch, heads);
     if (op.hasMaskMod())
@@ -187,6 +193,12 @@ private:
                                       rowTile);
     qStart = binary<arith::MulIOp>(rowTile, i32(blockM));
     kvHead = buildKVHead();
+  }
+
+  /// Returns (head and batch, row tile).
+  std::pair<Value, Value> orderByHead(Value id, Value numTiles) {
+    Value rowTile = binary<arith::RemUIOp>(id, numTiles);
+    return {binary<arith::DivUIOp>(id, numTiles), rowTile};
   }
 
   /// Programs that take one tile after the other should come to the long ones
@@ -208,8 +220,8 @@ private:
     Value numShort = binary<arith::DivUIOp>(numTiles, i32(2));
     Value numLong = binary<arith::SubIOp>(numTiles, numShort);
     Value longTiles = binary<arith::MulIOp>(all, numLong);
-    Value isLong = arith::CmpIOp::create(builder, arith::CmpIPredicate::ult,
-                                         id, longTiles);
+    Value isLong = arith::CmpIOp::create(builder, arith::CmpIPredicate::ult, id,
+                                         longTiles);
     auto choose = [&](Value ifLong, Value ifShort) -> Value {
       return arith::SelectOp::create(builder, isLong, ifLong, ifShort);
     };
@@ -218,8 +230,8 @@ private:
     // The earlier rows see half of the keys.
     fitting = choose(fitting, binary<arith::MulIOp>(fitting, i32(2)));
 
-    Value group = binary<arith::MinSIOp>(
-        binary<arith::MaxSIOp>(fitting, i32(1)), all);
+    Value group =
+        binary<arith::MinSIOp>(binary<arith::MaxSIOp>(fitting, i32(1)), all);
     Value tilesOfGroup = binary<arith::MulIOp>(group, numInHead);
     Value first = binary<arith::MulIOp>(
         binary<arith::DivUIOp>(number, tilesOfGroup), group);
@@ -448,6 +460,7 @@ private:
   MatmulChoice matmul;
   const ScheduledLengths &lengths;
   ScheduleAttr schedule;
+  WarpRolesAttr roles;
   ImplicitLocOpBuilder builder;
   int64_t blockM, blockN, columnGranule;
   IRMapping args;

@@ -1,17 +1,18 @@
-// RUN: attn-opt %s --convert-attn-to-tile=target=sm_80 --convert-host-to-plan --tile-to-sm90a | FileCheck %s
+// RUN: attn-opt %s --convert-attn-to-tile=target=sm_90a --convert-host-to-plan --tile-to-sm90a | FileCheck %s
 
 !q = memref<?x8x?x64xbf16, strided<[?, ?, ?, 1], offset: ?>>
 !kv = memref<2x2x?x64xbf16, strided<[?, ?, 64, 1]>>
 
-// Maps of Q and K, innermost dimension first; 128 rows of Q and 64 of K.
+// Maps in the order of the loads, innermost dimension first; 64 rows of K and
+// 128 of Q.
 // CHECK: attn.plan = {
-// CHECK-SAME: {box = [64, 128, 1, 1], buffer = "q", dims = [64, "q.dim2", 8, "q.dim0"], dtype = "bf16", offset_bytes = 0 : i64, strides = ["q.stride2", "q.stride1", "q.stride0"], type = "tensor_map"}
 // CHECK-SAME: {box = [64, 64, 1, 1], buffer = "k", dims = [64, "k.dim2", 2, 2], dtype = "bf16", offset_bytes = 0 : i64, strides = [64, "k.stride1", "k.stride0"], type = "tensor_map"}
+// CHECK-SAME: {box = [64, 128, 1, 1], buffer = "q", dims = [64, "q.dim2", 8, "q.dim0"], dtype = "bf16", offset_bytes = 0 : i64, strides = ["q.stride2", "q.stride1", "q.stride0"], type = "tensor_map"}
 // CHECK-SAME: {box = [64, 64, 1, 1], buffer = "v"
 // CHECK: llvm.func @fused_attn
 func.func @attention(%q: !q {attn.name = "q"}, %k: !kv {attn.name = "k"}, %v: !kv {attn.name = "v"},
                      %o: !q {attn.name = "o", attn.output}) {
   attn.attention ins(%q, %k, %v : !q, !kv, !kv) outs(%o : !q)
-    {schedule = #attn.schedule<block_m = 128, block_n = 64, num_stages = 2, num_warps = 4>}
+    {schedule = #attn.schedule<block_m = 128, block_n = 64, num_stages = 2, num_warps = 12>}
   return
 }

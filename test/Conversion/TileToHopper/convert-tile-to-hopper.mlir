@@ -1,4 +1,5 @@
-// RUN: attn-opt %s --convert-tile-to-hopper=overlap=false | FileCheck %s --check-prefixes=CHECK,SIMPLE
+// RUN: sed 's/<pipeline = overlap>/<pipeline = simple>/' %s | attn-opt --convert-tile-to-hopper \
+// RUN:   | FileCheck %s --check-prefixes=CHECK,SIMPLE
 // RUN: attn-opt %s --convert-tile-to-hopper | FileCheck %s --check-prefixes=CHECK,OVERLAP
 
 !mem = memref<?x?x64xbf16, strided<[?, ?, 1]>>
@@ -7,55 +8,74 @@
 // between S and the mask, no scale.
 // CHECK-LABEL: tile.kernel @attention(
 // CHECK-SAME: num_warps = 12 : i32
-tile.kernel @attention(%q: !mem, %k: !mem, %v: !mem, %o: !mem, %n: i32) attributes {num_warps = 4 : i32} {
+tile.kernel @attention(%q: !mem, %k: !mem, %v: !mem, %o: !mem, %n: i32)
+    attributes {num_warps = 4 : i32, attn.warp_roles = #attn.warp_roles<pipeline = overlap>} {
   // CHECK-DAG: %[[QRING:.*]] = hopper.create_ring : <1 x tensor<128x64xbf16>>
   // CHECK: %[[KRING:.*]] = hopper.create_ring : <2 x tensor<32x64xbf16>>
   // CHECK: %[[VRING:.*]] = hopper.create_ring : <2 x tensor<32x64xbf16>>
   // CHECK: hopper.warp_specialize(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[QRING]], %[[KRING]], %[[VRING]] :
 
-  // The producer: Q, then K and V of every step in the order in which the
-  // consumers take them, whatever the masks are.
-  // CHECK: producer registers(24) (%[[Q:[a-z0-9]+]]: {{.*}}, %[[K:[a-z0-9]+]]: {{.*}}, %[[V:[a-z0-9]+]]: {{.*}}, %{{[a-z0-9]+}}: memref{{.*}}, %{{[a-z0-9]+}}: i32, %[[QR:[a-z0-9]+]]: {{.*}}, %[[KR:[a-z0-9]+]]: {{.*}}, %[[VR:[a-z0-9]+]]: {{.*}}) {
+  // The producer: Q, and K and V of every step in the order in which the
+  // consumers take them, whatever the masks are; K before Q, for whose slot the
+  // consumers of a persistent kernel may make it wait.
+  // CHECK: producer registers(40) (%[[Q:[a-z0-9]+]]: {{.*}}, %[[K:[a-z0-9]+]]: {{.*}}, %[[V:[a-z0-9]+]]: {{.*}}, %{{[a-z0-9]+}}: memref{{.*}}, %{{[a-z0-9]+}}: i32, %[[QR:[a-z0-9]+]]: {{.*}}, %[[KR:[a-z0-9]+]]: {{.*}}, %[[VR:[a-z0-9]+]]: {{.*}}) {
+  // CHECK: %[[HAS_STEPS:.*]] = arith.cmpi sgt, %[[COUNT:.*]], %{{.*}}
+  // CHECK: scf.if %[[HAS_STEPS]]
+  // CHECK: %[[KSLOT:.*]] = hopper.acquire %[[KR]][%{{.*}}]
+  // CHECK: hopper.tma_load %[[K]][%{{.*}}] to %[[KSLOT]]
+  // CHECK: hopper.commit %[[KSLOT]]
   // CHECK: %[[QSLOT:.*]] = hopper.acquire %[[QR]]
   // CHECK: hopper.tma_load %[[Q]][%{{.*}}] to %[[QSLOT]]
   // CHECK: hopper.commit %[[QSLOT]]
-  // SIMPLE: scf.for %[[KV:.*]] = %{{.*}} iter_args(%[[N:.*]] = %{{.*}}) -> (i32)
-  // SIMPLE: %[[KSLOT:.*]] = hopper.acquire %[[KR]][%[[N]]]
-  // SIMPLE: hopper.tma_load %[[K]][%{{.*}}, %[[KV]], %{{.*}}] to %[[KSLOT]]
+  // CHECK: scf.if %[[HAS_STEPS]]
+  // SIMPLE: hopper.acquire %[[VR]][%{{.*}}]
+  // CHECK: scf.for %[[N:.*]] = %{{.*}} to %[[COUNT]] step %{{.*}} : i32
+  // CHECK: %[[KV:.*]] = arith.muli %[[N]], %c32
+  // CHECK: %[[KSLOT:.*]] = hopper.acquire %[[KR]][%[[N]]]
+  // CHECK: hopper.tma_load %[[K]][%{{.*}}, %[[KV]], %{{.*}}] to %[[KSLOT]]
   // SIMPLE: %[[VSLOT:.*]] = hopper.acquire %[[VR]][%[[N]]]
-  // SIMPLE: hopper.tma_load %[[V]][%{{.*}}, %[[KV]], %{{.*}}] to %[[VSLOT]]
-  // OVERLAP: scf.if
-  // OVERLAP: hopper.acquire %[[KR]][%{{.*}}]
-  // OVERLAP: scf.for %[[KV:.*]] = %{{.*}} iter_args(%[[N:.*]] = %{{.*}}) -> (i32)
-  // OVERLAP: hopper.acquire %[[KR]][%[[N]]]
+  // SIMPLE: hopper.tma_load %[[V]][%{{.*}}] to %[[VSLOT]]
   // OVERLAP: %[[PREVIOUS:.*]] = arith.subi %[[N]]
   // OVERLAP: %[[VSLOT:.*]] = hopper.acquire %[[VR]][%[[PREVIOUS]]]
+  // OVERLAP: hopper.tma_load %[[V]][%{{.*}}] to %[[VSLOT]]
   // OVERLAP: }
   // OVERLAP: hopper.acquire %[[VR]]
   // CHECK-NOT: tile.online_softmax
-  // CHECK: } consumer warpgroups(2) registers(240)
+  // CHECK: } consumer warpgroups(2) registers(232)
 
-  // Consumers: no loads; the score code is that of the kernel.
+  // Consumers: no loads; the score code is that of the kernel. Keys up to the
+  // last whole tile are a range of their own, without a mask.
   // CHECK-NOT: tile.load
   // CHECK: %[[QT:.*]] = hopper.wait
-  // SIMPLE: scf.for
-  // SIMPLE: %[[KT:.*]] = hopper.wait
+  // SIMPLE: scf.for %[[N:.*]] = %{{.*}} to %[[FULL_BEGIN:.*]] step
+  // SIMPLE: %[[KT:.*]] = hopper.wait %[[KR:.*]][%[[N]]]
   // SIMPLE: %[[S:.*]] = hopper.wgmma %[[QT]], %[[KT]] {transpose_b}
   // SIMPLE: hopper.wgmma_wait 0, %[[S]]
-  // SIMPLE: hopper.release %[[KT]]
+  // SIMPLE: %[[KDONE:.*]] = hopper.slot %[[KR]][%[[N]]]
+  // SIMPLE: hopper.release %[[KDONE]]
   // SIMPLE: tile.mask
   // SIMPLE: tile.online_softmax
-  // SIMPLE: %[[VT:.*]] = hopper.wait
+  // SIMPLE: %[[VT:.*]] = hopper.wait %[[VR:.*]][%[[N]]]
   // SIMPLE: %[[O:.*]] = hopper.wgmma %{{.*}}, %[[VT]] acc
   // SIMPLE: hopper.wgmma_wait 0, %[[O]]
-  // SIMPLE: hopper.release %[[VT]]
+  // SIMPLE: %[[VDONE:.*]] = hopper.slot %[[VR]][%[[N]]]
+  // SIMPLE: hopper.release %[[VDONE]]
+  // SIMPLE: scf.for %{{.*}} = %[[FULL_BEGIN]] to %[[FULL_END:.*]] step
+  // SIMPLE-NOT: tile.mask
+  // SIMPLE: scf.for %{{.*}} = %[[FULL_END]] to
+  // SIMPLE: tile.mask
+  // SIMPLE: }
+  // SIMPLE: hopper.release %[[QT]]
 
   // The first product alone, then a step per range, then the last one alone.
   // OVERLAP: scf.if
   // OVERLAP: hopper.wgmma %[[QT]]
   // OVERLAP: tile.online_softmax
-  // The full range has no mask.
-  // OVERLAP: scf.for
+  // OVERLAP: scf.for %{{.*}} = %{{.*}} to %[[FULL_BEGIN:.*]] step
+  // OVERLAP: tile.mask
+  // The full range has no mask; it begins behind the first step.
+  // OVERLAP: %[[BEGIN:.*]] = arith.maxsi %[[FULL_BEGIN]]
+  // OVERLAP: scf.for %{{.*}} = %[[BEGIN]] to %[[FULL_END:.*]] step
   // OVERLAP-NOT: tile.mask
   // OVERLAP: %[[S:.*]] = hopper.wgmma %[[QT]]
   // OVERLAP: %[[O:.*]] = hopper.wgmma %{{.*}} acc
@@ -64,13 +84,16 @@ tile.kernel @attention(%q: !mem, %k: !mem, %v: !mem, %o: !mem, %n: i32) attribut
   // OVERLAP: tile.online_softmax
   // OVERLAP: hopper.wgmma_wait 0, %[[O]]
   // OVERLAP: arith.truncf
+  // OVERLAP: arith.maxsi %[[FULL_END]]
   // OVERLAP: scf.for
   // OVERLAP: tile.mask
   // OVERLAP: scf.yield
+  // Nothing reads Q any more.
+  // OVERLAP: hopper.release %[[QT]]
   // OVERLAP: %[[LAST:.*]] = hopper.wgmma
   // OVERLAP: hopper.wgmma_wait 0, %[[LAST]]
   // OVERLAP: } else {
-  // CHECK: hopper.release %[[QT]]
+  // OVERLAP-NEXT: hopper.release %[[QT]]
   // CHECK: tile.store
   %c0 = arith.constant 0 : i32
   %c128 = arith.constant 128 : i32

@@ -1,11 +1,15 @@
 // RUN: attn-opt %s --pass-pipeline='builtin.module(tile.kernel(hopper-verify-protocol))' | FileCheck %s
-// RUN: attn-opt %S/../../Conversion/TileToHopper/convert-tile-to-hopper.mlir \
-// RUN:   --pass-pipeline='builtin.module(tile.kernel(convert-tile-to-hopper{overlap=false},hopper-verify-protocol))'
+// RUN: sed 's/<pipeline = overlap>/<pipeline = simple>/' %S/../../Conversion/TileToHopper/convert-tile-to-hopper.mlir \
+// RUN:   | attn-opt --pass-pipeline='builtin.module(tile.kernel(convert-tile-to-hopper,hopper-verify-protocol))'
 // RUN: attn-opt %S/../../Conversion/TileToHopper/convert-tile-to-hopper.mlir \
 // RUN:   --pass-pipeline='builtin.module(tile.kernel(convert-tile-to-hopper,hopper-verify-protocol))'
+// RUN: sed 's/<pipeline = overlap>/<pipeline = ahead, persistent = true, q_stages = 2, tma_store = true>/' %S/../../Conversion/TileToHopper/convert-tile-to-hopper.mlir \
+// RUN:   | attn-opt --pass-pipeline='builtin.module(tile.kernel(convert-tile-to-hopper,hopper-verify-protocol))'
 // A branch on tiles that does nothing to rings doesn't matter.
-// RUN: attn-opt %S/../../Conversion/TileToHopper/convert-tile-to-hopper.mlir \
-// RUN:   --pass-pipeline='builtin.module(tile.kernel(tile-defer-rescale,convert-tile-to-hopper,hopper-verify-protocol))'
+// RUN: sed 's/<pipeline = overlap>/<pipeline = overlap, lazy_rescale = true>/' %S/../../Conversion/TileToHopper/convert-tile-to-hopper.mlir \
+// RUN:   | attn-opt --pass-pipeline='builtin.module(tile.kernel(tile-defer-rescale,convert-tile-to-hopper,hopper-verify-protocol))' \
+// RUN:   | FileCheck %s --check-prefix=DEFERRED
+// DEFERRED: tile.any_exceeds
 
 !mem = memref<?x64xbf16, strided<[?, 1]>>
 !tile = tensor<64x64xbf16>

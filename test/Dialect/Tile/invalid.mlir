@@ -338,7 +338,7 @@ func.func @kv_loop_carried(%i: i32, %x: f32) {
 
 func.func @kv_loop_results(%i: i32, %x: f32) {
   // expected-error@+1 {{results must have the types of the iter_args}}
-  "tile.kv_loop"(%i, %i, %i, %i, %x) <{step = 64 : i64}> ({
+  "tile.kv_loop"(%i, %i, %i, %i, %x) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0>, step = 64 : i64}> ({
   ^bb0(%kv: i32, %c: f32):
     "tile.yield"() : () -> ()
   }, {
@@ -426,7 +426,7 @@ func.func @kv_loop_terminator(%i: i32) {
 
 func.func @kv_loop_empty_region(%i: i32) {
   // expected-error@+1 {{region #0 ('qk') failed to verify constraint: region with 1 blocks}}
-  "tile.kv_loop"(%i, %i, %i, %i) <{step = 64 : i64}> ({}, {}, {}, {}) : (i32, i32, i32, i32) -> ()
+  "tile.kv_loop"(%i, %i, %i, %i) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>, step = 64 : i64}> ({}, {}, {}, {}) : (i32, i32, i32, i32) -> ()
   return
 }
 
