@@ -424,6 +424,8 @@ Fragment KernelLowering::pack(RankedTensorType type, ArrayRef<Value> elements) {
   return fragment;
 }
 
+static bool isColumnCompare(arith::CmpIOp op);
+
 LogicalResult KernelLowering::lowerElementwise(Operation *op) {
   Value result = op->getResult(0);
   if (!isTile(result.getType())) {
@@ -436,6 +438,11 @@ LogicalResult KernelLowering::lowerElementwise(Operation *op) {
     if (failed(value))
       return failure();
     scalars.map(result, *value);
+    return success();
+  }
+  if (auto compare = dyn_cast<arith::CmpIOp>(op);
+      compare && isColumnCompare(compare)) {
+    lowerColumnCompare(compare);
     return success();
   }
   if (auto trunc = dyn_cast<arith::TruncFOp>(op))
@@ -607,6 +614,48 @@ void KernelLowering::lowerIota(IotaOp op) {
   Fragment result;
   for (TilePosition offset : layout.getOffsets())
     result.push_back(emit.add(base, emit.i32(isRow ? offset.row : offset.col)));
+  fragments[op.getResult()] = std::move(result);
+}
+
+/// A signed order between column numbers and something else.
+static bool isColumnCompare(arith::CmpIOp op) {
+  auto columns = op.getLhs().getDefiningOp<BroadcastOp>();
+  if (!columns || columns.getDim() != 1 ||
+      !columns.getSource().getDefiningOp<IotaOp>() ||
+      !getElementTypeOrSelf(op.getLhs()).isInteger(32))
+    return false;
+  switch (op.getPredicate()) {
+  case arith::CmpIPredicate::slt:
+  case arith::CmpIPredicate::sle:
+  case arith::CmpIPredicate::sgt:
+  case arith::CmpIPredicate::sge:
+    return true;
+  default:
+    return false;
+  }
+}
+
+/// A thread's columns are its first plus constants. Comparing the constants with
+/// the bound less the first takes no register for each column. Bounds are
+/// moved next to the tile before, so that the difference can't overflow.
+void KernelLowering::lowerColumnCompare(arith::CmpIOp op) {
+  RankedTensorType type = getTileType(op.getLhs());
+  RegisterLayout layout = getLayout(type);
+  Value base = emit.evaluate(layout.getColTerms(), thread);
+  auto predicate = static_cast<LLVM::ICmpPredicate>(op.getPredicate());
+  DenseMap<Value, Value> relative;
+  Fragment result;
+  for (auto [offset, bound] :
+       llvm::zip_equal(layout.getOffsets(), getFragment(op.getRhs()))) {
+    Value &limit = relative[bound];
+    if (!limit) {
+      limit = emit.create<LLVM::SMaxOp>(bound, emit.i32(-1));
+      limit = emit.create<LLVM::SMinOp>(limit, emit.i32(type.getDimSize(1)));
+      limit = emit.sub(limit, base);
+    }
+    result.push_back(
+        emit.create<LLVM::ICmpOp>(predicate, emit.i32(offset.col), limit));
+  }
   fragments[op.getResult()] = std::move(result);
 }
 

@@ -71,6 +71,7 @@ protected:
   void lowerSplat(Operation *op, Value scalar);
   void lowerBroadcast(BroadcastOp op);
   void lowerIota(IotaOp op);
+  void lowerColumnCompare(arith::CmpIOp op);
   void lowerReduce(ReduceOp op);
   void lowerAnyExceeds(AnyExceedsOp op);
   LogicalResult lowerFoldSum(FoldSumOp op);
