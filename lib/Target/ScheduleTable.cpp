@@ -28,9 +28,13 @@ static constexpr ScheduleRow kTable[] = {
     {"sm_80",   32,  192, MaskKind::Any,     kAnyLength,  64,  32,  2,      4},
     {"sm_80",   32,  256, MaskKind::Any,     kAnyLength,  64,  16,  2,      4},
     //                                                                             pipeline               lazy   persistent Q  TMA store
-    {"sm_90a",  16,   64, MaskKind::Any,     kAnyLength, 192, 128,  4,     16, RolePipeline::Overlap, false, true,      1, false},
-    {"sm_90a",  16,  128, MaskKind::Any,     kAnyLength, 128, 128,  2,     12, RolePipeline::Overlap, false, false,     1, false},
-    {"sm_90a",  16,  256, MaskKind::Any,     kAnyLength, 128,  64,  2,     12, RolePipeline::Overlap, false, false,     1, false},
+    {"sm_90a",  16,   64, MaskKind::Any,     kAnyLength, 192, 128,  4,     16, RolePipeline::Overlap, true,  true,      2, true},
+    {"sm_90a",  16,  128, MaskKind::Without, kAnyLength, 192,  64,  4,     16, RolePipeline::Overlap, true,  true,      2, true},
+    {"sm_90a",  16,  128, MaskKind::With,          4096, 192,  64,  4,     16, RolePipeline::Overlap, true,  true,      2, true},
+    {"sm_90a",  16,  128, MaskKind::With,    kAnyLength, 192,  64,  5,     16, RolePipeline::Overlap, true,  true,      1, false},
+    {"sm_90a",  16,  192, MaskKind::Any,     kAnyLength, 128,  64,  3,     12, RolePipeline::Overlap, true,  true,      1, false},
+    {"sm_90a",  16,  256, MaskKind::Without, kAnyLength, 128,  64,  2,     12, RolePipeline::Overlap, true,  true,      1, false},
+    {"sm_90a",  16,  256, MaskKind::With,    kAnyLength, 128,  64,  2,     12, RolePipeline::Overlap, true,  true,      1, true},
 };
 // clang-format on
 
