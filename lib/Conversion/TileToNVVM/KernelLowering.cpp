@@ -635,8 +635,8 @@ static bool isColumnCompare(arith::CmpIOp op) {
   }
 }
 
-/// A thread's columns are its first plus constants. Comparing the constants with
-/// the bound less the first takes no register for each column. Bounds are
+/// A thread's columns are its first plus constants. Comparing the constants
+/// with the bound less the first takes no register for each column. Bounds are
 /// moved next to the tile before, so that the difference can't overflow.
 void KernelLowering::lowerColumnCompare(arith::CmpIOp op) {
   RankedTensorType type = getTileType(op.getLhs());

@@ -1,20 +1,28 @@
 // RUN: attn-opt --tile-rewrite-masks %s | FileCheck %s
 
-// The causal limit is computed once a row; only the compare is per element.
+// The causal limit becomes the last visible column, once a row; only a compare
+// of columns is per element.
 // CHECK-LABEL: tile.kernel @causal(
 // CHECK-SAME: %[[Q0:[a-z0-9]+]]: i32, %[[KV0:[a-z0-9]+]]: i32, %[[SHIFT:[a-z0-9]+]]: i32
 // CHECK: %[[S:.*]] = tile.load
 // CHECK: %[[QI:.*]] = tile.iota : tensor<64xi32>
 // CHECK: %[[QS:.*]] = tensor.splat %[[Q0]] : tensor<64xi32>
 // CHECK: %[[Q:.*]] = arith.addi %[[QS]], %[[QI]] : tensor<64xi32>
-// CHECK: %[[KI:.*]] = tile.iota : tensor<32xi32>
-// CHECK: %[[KS:.*]] = tensor.splat %[[KV0]] : tensor<32xi32>
-// CHECK: %[[K:.*]] = arith.addi %[[KS]], %[[KI]] : tensor<32xi32>
 // CHECK: %[[D:.*]] = tensor.splat %[[SHIFT]] : tensor<64xi32>
-// CHECK: %[[LAST:.*]] = arith.addi %[[Q]], %[[D]] : tensor<64xi32>
-// CHECK: %[[KB:.*]] = tile.broadcast %[[K]] dim 1 : tensor<32xi32> -> tensor<64x32xi32>
+// CHECK: %[[LIMIT:.*]] = arith.addi %[[Q]], %[[D]] : tensor<64xi32>
+// Moved next to the tile first.
+// CHECK: %[[BEFORE:.*]] = arith.subi %[[KV0]], %{{.*}} : i32
+// CHECK: %[[BEHIND:.*]] = arith.addi %[[KV0]], %{{.*}} : i32
+// CHECK: %[[LOW:.*]] = tensor.splat %[[BEFORE]]
+// CHECK: %[[ATLEAST:.*]] = arith.maxsi %[[LIMIT]], %[[LOW]] : tensor<64xi32>
+// CHECK: %[[HIGH:.*]] = tensor.splat %[[BEHIND]]
+// CHECK: %[[NEAR:.*]] = arith.minsi %[[ATLEAST]], %[[HIGH]] : tensor<64xi32>
+// CHECK: %[[START:.*]] = tensor.splat %[[KV0]] : tensor<64xi32>
+// CHECK: %[[LAST:.*]] = arith.subi %[[NEAR]], %[[START]] : tensor<64xi32>
+// CHECK: %[[COLUMNS:.*]] = tile.iota : tensor<32xi32>
+// CHECK: %[[CB:.*]] = tile.broadcast %[[COLUMNS]] dim 1 : tensor<32xi32> -> tensor<64x32xi32>
 // CHECK: %[[LB:.*]] = tile.broadcast %[[LAST]] dim 0 : tensor<64xi32> -> tensor<64x32xi32>
-// CHECK: %[[C:.*]] = arith.cmpi sle, %[[KB]], %[[LB]] : tensor<64x32xi32>
+// CHECK: %[[C:.*]] = arith.cmpi sle, %[[CB]], %[[LB]] : tensor<64x32xi32>
 // CHECK: %[[INF:.*]] = arith.constant dense<0xFF800000> : tensor<64x32xf32>
 // CHECK: arith.select %[[C]], %[[S]], %[[INF]]
 // CHECK-NOT: tile.mask
@@ -23,6 +31,36 @@ tile.kernel @causal(%q0: i32, %kv0: i32, %shift: i32, %m: memref<?x?xf32, stride
   %t = tile.mask %s at (%q0, %kv0) (%qi: i32, %ki: i32) {
     %last = arith.addi %qi, %shift : i32
     %keep = arith.cmpi sle, %ki, %last : i32
+    tile.yield %keep : i1
+  } : tensor<64x32xf32>
+  tile.store %t, %m[%q0, %kv0] : tensor<64x32xf32>, memref<?x?xf32, strided<[?, 1]>>
+  tile.return
+}
+
+// Several bounds on the key are two comparisons an element; what isn't one
+// stays as it is.
+// CHECK-LABEL: tile.kernel @window(
+// CHECK: %[[OTHER:.*]] = arith.cmpi ne
+// CHECK: %[[LAST:.*]] = arith.minsi %{{.*}}, %{{.*}} : tensor<64xi32>
+// CHECK: %[[LASTS:.*]] = tile.broadcast %{{.*}} dim 0
+// CHECK: %[[A:.*]] = arith.cmpi sle, %{{.*}}, %[[LASTS]]
+// CHECK: %[[FIRSTS:.*]] = tile.broadcast %{{.*}} dim 0
+// CHECK: %[[B:.*]] = arith.cmpi sge, %{{.*}}, %[[FIRSTS]]
+// CHECK: %[[AB:.*]] = arith.andi %[[A]], %[[B]]
+// CHECK: %[[ALL:.*]] = arith.andi %[[AB]], %{{.*}}
+// CHECK: arith.select %[[ALL]]
+tile.kernel @window(%q0: i32, %kv0: i32, %n: i32, %m: memref<?x?xf32, strided<[?, 1]>>) attributes {num_warps = 4 : i32} {
+  %c128 = arith.constant 128 : i32
+  %s = tile.load %m[%q0, %kv0] : memref<?x?xf32, strided<[?, 1]>> -> tensor<64x32xf32>
+  %t = tile.mask %s at (%q0, %kv0) (%qi: i32, %ki: i32) {
+    %exists = arith.cmpi slt, %ki, %n : i32
+    %causal = arith.cmpi sge, %qi, %ki : i32
+    %first = arith.subi %qi, %c128 : i32
+    %near = arith.cmpi sgt, %ki, %first : i32
+    %other = arith.cmpi ne, %ki, %qi : i32
+    %a = arith.andi %exists, %causal : i1
+    %b = arith.andi %near, %other : i1
+    %keep = arith.andi %a, %b : i1
     tile.yield %keep : i1
   } : tensor<64x32xf32>
   tile.store %t, %m[%q0, %kv0] : tensor<64x32xf32>, memref<?x?xf32, strided<[?, 1]>>

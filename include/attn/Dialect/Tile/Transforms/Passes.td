@@ -75,7 +75,9 @@ def TileRewriteMasks : Pass<"tile-rewrite-masks", "::mlir::tile::KernelOp"> {
     `tile.mask` becomes a select of the score or -inf in place, `tile.score_mod`
     elementwise arithmetic on the score tile: no mask exists in memory. What
     depends only on scalars stays scalar, and what depends on the query index
-    alone (or the key index alone) is computed once a row (column).
+    alone (or the key index alone) is computed once a row (column). Signed
+    bounds on the key in a mask's conjunction become a first and a last visible
+    column of each row, so that an element costs a comparison with each.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::tensor::TensorDialect"];
