@@ -533,3 +533,8 @@ func.func @short_order(%x: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
 
 // expected-error @below {{max_q_len must be in [1, 1073741824], not 0}}
 #short = #attn.short_schedule<max_q_len = 0, schedule = <block_m = 64, block_n = 64, num_stages = 2, num_warps = 4>>
+
+// -----
+
+// expected-error @+1 {{q_stages must be 1 or 2, not 3}}
+func.func private @q_stages() attributes {roles = #attn.warp_roles<q_stages = 3>}

@@ -129,6 +129,22 @@ func.func @deferred_rescale(%s: tensor<128x64xf32>, %limits: tensor<128xf32>) ->
 
 // The regions hand values on and share the loop-carried ones.
 
+// CHECK-LABEL: func @kv_loop_unordered
+// CHECK: tile.kv_loop ranges({{.*}}) step 64 rows %{{.*}} iter_args(%{{.*}}) : f32 {unordered} qk
+func.func @kv_loop_unordered(%n: i32, %rows: i32, %x: f32) -> f32 {
+  %r = tile.kv_loop ranges(%n, %n, %n, %n) step 64 rows %rows iter_args(%x) : f32 {unordered}
+    qk (%kv: i32, %c: f32) {
+      tile.yield
+    } score (%kv: i32, %c: f32) {
+      tile.yield
+    } softmax (%kv: i32, %c: f32) {
+      tile.yield
+    } pv (%kv: i32, %c: f32) {
+      tile.yield %c : f32
+    }
+  return %r : f32
+}
+
 // CHECK-LABEL: func @kv_loop
 // CHECK: tile.kv_loop ranges(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) step 64 iter_args(%{{.*}}, %{{.*}}, %{{.*}}) : tensor<128x64xf32>, tensor<128xf32>, tensor<128xf32>
 // CHECK-SAME: qk (%[[KV:.*]]: i32, %{{.*}}: tensor<128x64xf32>, %{{.*}}: tensor<128xf32>, %{{.*}}: tensor<128xf32>) {
