@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Analysis/KVRanges.h"
 #include "attn/Conversion/Passes.h"
 #include "attn/Dialect/Attn/IR/AttnMods.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
@@ -33,6 +34,7 @@ struct Blocks {
 using Visible = std::function<bool(int64_t query, int64_t key, Lengths)>;
 
 constexpr int64_t kLengths[] = {0, 1, 7, 8, 9, 16, 17, 31, 40};
+constexpr int64_t kWindowRows = 8;
 constexpr Blocks kBlocks[] = {{8, 8}, {16, 8}, {8, 16}, {24, 8}, {8, 24}};
 
 /// Evaluates scalar arithmetic with upstream's folders.
@@ -158,11 +160,27 @@ func.func @f(%q: !qkv, %k: !qkv, %o: !qkv) {{
     return interpreter.evaluate(block.getTerminator()->getOperand(0));
   }
 
+  static Ranges getRanges(Interpreter &interpreter,
+                          const tile::KVRanges &values) {
+    return {interpreter.evaluate(values.begin),
+            interpreter.evaluate(values.fullBegin),
+            interpreter.evaluate(values.fullEnd),
+            interpreter.evaluate(values.end)};
+  }
+
   Ranges getRanges(Interpreter &interpreter) {
-    return {interpreter.evaluate(loop.getBegin()),
-            interpreter.evaluate(loop.getFullBegin()),
-            interpreter.evaluate(loop.getFullEnd()),
-            interpreter.evaluate(loop.getEnd())};
+    return getRanges(interpreter, {loop.getBegin(), loop.getFullBegin(),
+                                   loop.getFullEnd(), loop.getEnd()});
+  }
+
+  /// The ranges of the query tile's rows from `first` on, `kWindowRows` of
+  /// them.
+  tile::KVRanges computeWindow(int64_t first) {
+    ImplicitLocOpBuilder builder(loop.getLoc(), loop);
+    Value offset = arith::ConstantIntOp::create(builder, first, /*width=*/32);
+    SmallVector<Operation *> opaque;
+    return tile::computeKVRanges(builder, loop,
+                                 tile::RowWindow{offset, kWindowRows}, opaque);
   }
 
   static void checkForm(const Ranges &ranges, Blocks blocks) {
@@ -194,10 +212,38 @@ func.func @f(%q: !qkv, %k: !qkv, %o: !qkv) {{
       build(mod, blocks);
       if (HasFatalFailure())
         return;
-      for (int64_t nq : kLengths)
-        for (int64_t nk : kLengths)
+      SmallVector<tile::KVRanges> windows;
+      for (int64_t row = 0; row < blocks.m; row += kWindowRows)
+        windows.push_back(computeWindow(row));
+      for (int64_t nq : kLengths) {
+        for (int64_t nk : kLengths) {
           expectExact(visible, blocks, {nq, nk});
+          expectExactWindows(visible, blocks, {nq, nk}, windows);
+        }
+      }
     }
+  }
+
+  /// The same for the rows of each window.
+  void expectExactWindows(const Visible &visible, Blocks blocks,
+                          Lengths lengths, ArrayRef<tile::KVRanges> windows) {
+    auto isVisible = [&](int64_t i, int64_t j) {
+      return visible(i, j, lengths);
+    };
+    Blocks window = {kWindowRows, blocks.n};
+    forEachQueryTile(
+        lengths, blocks,
+        [&](int64_t queryStart, const Ranges &, Interpreter &interpreter) {
+          for (auto [index, values] : llvm::enumerate(windows)) {
+            int64_t first = queryStart + kWindowRows * index;
+            Ranges ranges = getRanges(interpreter, values);
+            for (int64_t key = 0; key < lengths.key; key += blocks.n)
+              EXPECT_EQ(ranges.classify(key),
+                        getKind(first, key, window, lengths, isVisible))
+                  << "rows from " << first << ", key tile " << key
+                  << ", lengths " << lengths.query << " x " << lengths.key;
+          }
+        });
   }
 
   void expectExact(const Visible &visible, Blocks blocks, Lengths lengths) {
