@@ -95,17 +95,18 @@ public:
       std::memcpy(dst, toPointer(src), bytes);
     return llvm::Error::success();
   }
-  llvm::Error copy(DeviceAddress dst, DeviceAddress src,
-                   int64_t bytes) override {
+  llvm::Error copy(DeviceAddress dst, DeviceAddress src, int64_t bytes,
+                   Stream) override {
     return upload(dst, toPointer(src), bytes);
   }
-  llvm::Error memset(DeviceAddress dst, uint8_t value, int64_t bytes) override {
+  llvm::Error memset(DeviceAddress dst, uint8_t value, int64_t bytes,
+                     Stream) override {
     std::memset(toPointer(dst), value, bytes);
     return llvm::Error::success();
   }
 
   llvm::Error launch(LoadedKernel &kernel, int64_t grid,
-                     llvm::MutableArrayRef<void *> params) override;
+                     llvm::MutableArrayRef<void *> params, Stream) override;
 
   llvm::Expected<std::unique_ptr<Event>> createEvent() override {
     return std::make_unique<CpuEvent>();
@@ -114,7 +115,7 @@ public:
     static_cast<CpuEvent &>(event).time = std::chrono::steady_clock::now();
     return llvm::Error::success();
   }
-  llvm::Error synchronize() override { return llvm::Error::success(); }
+  llvm::Error synchronize(Stream) override { return llvm::Error::success(); }
   llvm::Expected<double> getElapsedMicroseconds(Event &start,
                                                 Event &end) override {
     return std::chrono::duration<double, std::micro>(
@@ -134,7 +135,7 @@ private:
 } // namespace
 
 llvm::Error CpuDevice::launch(LoadedKernel &kernel, int64_t grid,
-                              llvm::MutableArrayRef<void *> params) {
+                              llvm::MutableArrayRef<void *> params, Stream) {
   const KernelFunction function = static_cast<CpuKernel &>(kernel).function;
   // Programs differ in length (causal masks), so each thread takes the next one
   // when it is done with its last. The counter counts in 64 bits since every

@@ -19,6 +19,10 @@ static constexpr uint64_t kTensorMapAlignment = 16;
 /// Percent of the L1 that shared memory may take.
 static constexpr int kMaxSharedCarveout = 100;
 
+static CUstream toCUstream(Stream stream) {
+  return static_cast<CUstream>(stream.handle);
+}
+
 namespace {
 
 /// The GPU as everything that runs on it sees it: its primary context, current
@@ -46,6 +50,21 @@ public:
 
 private:
   const Driver &driver;
+};
+
+/// Allows calls that a capture forbids by default, since they could belong to
+/// it: memory that we allocate while a caller captures a launch does not.
+class ScopedRelaxedCapture {
+public:
+  explicit ScopedRelaxedCapture(const GpuContext &gpu) : driver(gpu.driver) {
+    driver.ThreadExchangeStreamCaptureMode(&mode);
+  }
+  ~ScopedRelaxedCapture() { driver.ThreadExchangeStreamCaptureMode(&mode); }
+
+private:
+  const Driver &driver;
+  /// The mode to set, then the one to restore.
+  int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 
 class CudaKernel : public LoadedKernel {
@@ -126,24 +145,31 @@ public:
   llvm::Expected<DeviceAddress> allocate(int64_t bytes) override;
   void free(DeviceAddress address) override {
     ScopedContext scope(gpu);
+    ScopedRelaxedCapture relaxed(gpu);
     gpu.driver.MemFree(address);
   }
 
   llvm::Error upload(DeviceAddress dst, const void *src,
                      int64_t bytes) override;
   llvm::Error download(void *dst, DeviceAddress src, int64_t bytes) override;
-  llvm::Error copy(DeviceAddress dst, DeviceAddress src,
-                   int64_t bytes) override;
-  llvm::Error memset(DeviceAddress dst, uint8_t value, int64_t bytes) override;
+  Stream getOwnStream() const override { return {gpu.stream}; }
+  llvm::Expected<uint64_t> getStreamId(Stream stream) const override;
+  llvm::Expected<bool> isCapturing(Stream stream) const override;
+
+  llvm::Error copy(DeviceAddress dst, DeviceAddress src, int64_t bytes,
+                   Stream stream) override;
+  llvm::Error memset(DeviceAddress dst, uint8_t value, int64_t bytes,
+                     Stream stream) override;
   llvm::Error encodeTensorMap(DeviceAddress address,
                               const TensorMapShape &shape,
                               EncodedTensorMap &map) override;
   llvm::Error launch(LoadedKernel &kernel, int64_t grid,
-                     llvm::MutableArrayRef<void *> params) override;
+                     llvm::MutableArrayRef<void *> params,
+                     Stream stream) override;
 
   llvm::Expected<std::unique_ptr<Event>> createEvent() override;
   llvm::Error record(Event &event) override;
-  llvm::Error synchronize() override;
+  llvm::Error synchronize(Stream stream) override;
   llvm::Expected<double> getElapsedMicroseconds(Event &start,
                                                 Event &end) override;
 
@@ -387,6 +413,7 @@ llvm::Error CudaDevice::checkTarget(llvm::StringRef target) const {
 
 llvm::Expected<DeviceAddress> CudaDevice::allocate(int64_t bytes) {
   ScopedContext scope(gpu);
+  ScopedRelaxedCapture relaxed(gpu);
   CUdeviceptr address;
   if (llvm::Error error =
           gpu.check(gpu.driver.MemAlloc(&address, std::max<int64_t>(bytes, 1)),
@@ -420,22 +447,47 @@ llvm::Error CudaDevice::download(void *dst, DeviceAddress src, int64_t bytes) {
                    "cuStreamSynchronize");
 }
 
-llvm::Error CudaDevice::copy(DeviceAddress dst, DeviceAddress src,
-                             int64_t bytes) {
-  if (bytes == 0)
-    return llvm::Error::success();
+llvm::Expected<uint64_t> CudaDevice::getStreamId(Stream stream) const {
+  // Before CUDA 12 there is but the handle, which may come again after its
+  // stream is destroyed.
+  if (!gpu.driver.StreamGetId)
+    return reinterpret_cast<uintptr_t>(stream.handle);
   ScopedContext scope(gpu);
-  return gpu.check(gpu.driver.MemcpyDtoDAsync(dst, src, bytes, gpu.stream),
-                   "cuMemcpyDtoDAsync");
+  unsigned long long id = 0;
+  if (llvm::Error error = gpu.check(
+          gpu.driver.StreamGetId(toCUstream(stream), &id), "cuStreamGetId"))
+    return std::move(error);
+  return id;
 }
 
-llvm::Error CudaDevice::memset(DeviceAddress dst, uint8_t value,
-                               int64_t bytes) {
+llvm::Expected<bool> CudaDevice::isCapturing(Stream stream) const {
+  ScopedContext scope(gpu);
+  int status = 0;
+  if (llvm::Error error =
+          gpu.check(gpu.driver.StreamIsCapturing(toCUstream(stream), &status),
+                    "cuStreamIsCapturing"))
+    return std::move(error);
+  return status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+llvm::Error CudaDevice::copy(DeviceAddress dst, DeviceAddress src,
+                             int64_t bytes, Stream stream) {
   if (bytes == 0)
     return llvm::Error::success();
   ScopedContext scope(gpu);
-  return gpu.check(gpu.driver.MemsetD8Async(dst, value, bytes, gpu.stream),
-                   "cuMemsetD8Async");
+  return gpu.check(
+      gpu.driver.MemcpyDtoDAsync(dst, src, bytes, toCUstream(stream)),
+      "cuMemcpyDtoDAsync");
+}
+
+llvm::Error CudaDevice::memset(DeviceAddress dst, uint8_t value, int64_t bytes,
+                               Stream stream) {
+  if (bytes == 0)
+    return llvm::Error::success();
+  ScopedContext scope(gpu);
+  return gpu.check(
+      gpu.driver.MemsetD8Async(dst, value, bytes, toCUstream(stream)),
+      "cuMemsetD8Async");
 }
 
 llvm::Error CudaDevice::encodeTensorMap(DeviceAddress address,
@@ -467,14 +519,15 @@ llvm::Error CudaDevice::encodeTensorMap(DeviceAddress address,
 }
 
 llvm::Error CudaDevice::launch(LoadedKernel &loaded, int64_t grid,
-                               llvm::MutableArrayRef<void *> params) {
+                               llvm::MutableArrayRef<void *> params,
+                               Stream stream) {
   const auto &cudaKernel = static_cast<CudaKernel &>(loaded);
   const Kernel &kernel = cudaKernel.kernel;
   ScopedContext scope(gpu);
   return gpu.check(
       gpu.driver.LaunchKernel(cudaKernel.function, grid, 1, 1, kernel.block[0],
                               kernel.block[1], kernel.block[2],
-                              kernel.dynamicSharedBytes, gpu.stream,
+                              kernel.dynamicSharedBytes, toCUstream(stream),
                               params.data(), /*extra=*/nullptr),
       "launch of '" + kernel.name + "'");
 }
@@ -495,9 +548,9 @@ llvm::Error CudaDevice::record(Event &event) {
       "cuEventRecord");
 }
 
-llvm::Error CudaDevice::synchronize() {
+llvm::Error CudaDevice::synchronize(Stream stream) {
   ScopedContext scope(gpu);
-  return gpu.check(gpu.driver.StreamSynchronize(gpu.stream),
+  return gpu.check(gpu.driver.StreamSynchronize(toCUstream(stream)),
                    "cuStreamSynchronize");
 }
 

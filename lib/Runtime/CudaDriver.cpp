@@ -34,6 +34,8 @@ static llvm::Error loadSymbols(Driver &driver) {
   driver.TensorMapEncodeTiled =
       reinterpret_cast<decltype(driver.TensorMapEncodeTiled)>(
           library.getAddressOfSymbol("cuTensorMapEncodeTiled"));
+  driver.StreamGetId = reinterpret_cast<decltype(driver.StreamGetId)>(
+      library.getAddressOfSymbol("cuStreamGetId"));
   return llvm::Error::success();
 }
 

@@ -57,6 +57,8 @@ enum CUjit_option : int {
 };
 
 constexpr unsigned CU_STREAM_NON_BLOCKING = 1;
+constexpr int CU_STREAM_CAPTURE_STATUS_NONE = 0;
+constexpr int CU_STREAM_CAPTURE_MODE_RELAXED = 2;
 
 // X(member, exported symbol, parameters)
 #define ATTN_CUDA_FUNCTIONS(X)                                                 \
@@ -101,6 +103,9 @@ constexpr unsigned CU_STREAM_NON_BLOCKING = 1;
   X(StreamCreate, "cuStreamCreate", CUstream *, unsigned)                      \
   X(StreamDestroy, "cuStreamDestroy_v2", CUstream)                             \
   X(StreamSynchronize, "cuStreamSynchronize", CUstream)                        \
+  X(StreamIsCapturing, "cuStreamIsCapturing", CUstream, int *)                 \
+  X(ThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode",      \
+    int *)                                                                     \
   X(EventCreate, "cuEventCreate", CUevent *, unsigned)                         \
   X(EventDestroy, "cuEventDestroy_v2", CUevent)                                \
   X(EventRecord, "cuEventRecord", CUevent, CUstream)                           \
@@ -126,6 +131,9 @@ struct Driver {
                                    const uint32_t *elementStrides,
                                    int interleave, int swizzle, int l2Promotion,
                                    int oobFill);
+
+  /// Null before CUDA 12.0.
+  CUresult (*StreamGetId)(CUstream stream, unsigned long long *id);
 
   /// The initialised driver. The error says plainly what is missing.
   static llvm::Expected<const Driver *> get();

@@ -1,7 +1,6 @@
 //===- Executable.cpp - A manifest and its code, ready to run -------------===//
 
 #include "attn/Runtime/Executable.h"
-#include "InvocationBuilder.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <cstring>
@@ -46,17 +45,19 @@ Executable::create(Manifest manifest, const KernelCode &code, Device &device) {
 
 llvm::Expected<std::unique_ptr<Invocation>>
 Executable::bind(llvm::ArrayRef<Tensor> arguments) const {
-  std::unique_ptr<Invocation> invocation(new Invocation(*this, arguments));
-  InvocationBuilder builder(*this, *invocation);
-  if (llvm::Error error = builder.build())
-    return std::move(error);
-  auto arena = DeviceMemory::allocate(device, builder.getArenaBytes());
+  llvm::Expected<BoundPlan> plan =
+      BoundPlan::create(manifest, device.getNumSMs(), arguments);
+  if (!plan)
+    return plan.takeError();
+  auto arena = DeviceMemory::allocate(device, plan->arenaBytes);
   if (!arena)
     return arena.takeError();
-  if (builder.getZeroedBytes() > 0)
-    if (llvm::Error error =
-            device.memset(arena->getAddress(), 0, builder.getZeroedBytes()))
+  if (plan->zeroedBytes > 0)
+    if (llvm::Error error = device.memset(
+            arena->getAddress(), 0, plan->zeroedBytes, device.getOwnStream()))
       return std::move(error);
+  std::unique_ptr<Invocation> invocation(
+      new Invocation(*this, arguments, std::move(*plan)));
   invocation->arena = std::move(*arena);
   if (llvm::Error error = invocation->addArgumentSet())
     return std::move(error);
@@ -122,16 +123,14 @@ llvm::Error Invocation::addArgumentSet() {
       return error;
   }
 
-  for (const StepTarget &target : targets) {
+  for (const BoundPlan::StepTarget &target : plan.targets) {
     std::vector<uint64_t> &values = set.parameters.emplace_back();
     std::vector<EncodedTensorMap> &maps = set.tensorMaps.emplace_back();
-    for (auto [buffer, value, map] :
-         llvm::zip_equal(target.parameterBuffers, target.parameterValues,
-                         target.parameterMaps)) {
-      values.push_back(buffer ? resolve(*buffer, set) : value);
-      if (map)
-        if (llvm::Error error = device.encodeTensorMap(values.back(), *map,
-                                                       maps.emplace_back()))
+    for (const BoundPlan::Parameter &parameter : target.parameters) {
+      values.push_back(getValue(parameter, set));
+      if (parameter.map)
+        if (llvm::Error error = device.encodeTensorMap(
+                values.back(), *parameter.map, maps.emplace_back()))
           return error;
     }
   }
@@ -139,7 +138,17 @@ llvm::Error Invocation::addArgumentSet() {
   return llvm::Error::success();
 }
 
-DeviceAddress Invocation::resolve(const BufferRef &buffer,
+uint64_t Invocation::getValue(const BoundPlan::Parameter &parameter,
+                              const ArgumentSet &set) const {
+  if (parameter.buffer)
+    return resolve(*parameter.buffer, set);
+  if (!parameter.scalar)
+    return parameter.value;
+  const Tensor &scalar = arguments[*parameter.scalar];
+  return getScalarBits(scalar.getDType(), scalar.getData());
+}
+
+DeviceAddress Invocation::resolve(const BoundPlan::BufferRef &buffer,
                                   const ArgumentSet &set) const {
   const DeviceAddress base =
       buffer.argument ? set.addresses[*buffer.argument] : arena.getAddress();
@@ -161,7 +170,8 @@ llvm::Error Invocation::poisonOutputs() {
                        argumentSets.front().addresses))
     if (argument.isOutput && tensor.getFootprintBytes() > 0)
       if (llvm::Error error = executable.getDevice().memset(
-              address, kPoison, tensor.getFootprintBytes()))
+              address, kPoison, tensor.getFootprintBytes(),
+              executable.getDevice().getOwnStream()))
         return error;
   return llvm::Error::success();
 }
@@ -204,24 +214,26 @@ llvm::Error Invocation::downloadOutputs() {
 
 llvm::Error Invocation::enqueueStep(size_t index, ArgumentSet &set) {
   Device &device = executable.getDevice();
-  const TimedStep &step = steps[index];
-  const StepTarget &target = targets[index];
+  const TimedStep &step = plan.steps[index];
+  const BoundPlan::StepTarget &target = plan.targets[index];
   if (step.kind == Step::Kind::Copy)
     return device.copy(resolve(target.destination, set),
-                       resolve(target.source, set), target.size);
+                       resolve(target.source, set), target.size,
+                       device.getOwnStream());
   if (step.kind == Step::Kind::Memset)
     return device.memset(resolve(target.destination, set), target.fill,
-                         target.size);
+                         target.size, device.getOwnStream());
   llvm::SmallVector<void *, 32> params;
   auto nextMap = set.tensorMaps[index].begin();
-  for (auto [value, map] :
-       llvm::zip_equal(set.parameters[index], target.parameterMaps))
-    params.push_back(map ? static_cast<void *>(&*nextMap++) : &value);
-  return device.launch(executable.getKernel(step.kernel), step.grid, params);
+  for (auto [value, parameter] :
+       llvm::zip_equal(set.parameters[index], target.parameters))
+    params.push_back(parameter.map ? static_cast<void *>(&*nextMap++) : &value);
+  return device.launch(executable.getKernel(step.kernel), step.grid, params,
+                       device.getOwnStream());
 }
 
 llvm::Error Invocation::enqueueForward(ArgumentSet &set) {
-  for (size_t i = 0; i < steps.size(); ++i)
+  for (size_t i = 0; i < plan.steps.size(); ++i)
     if (llvm::Error error = enqueueStep(i, set))
       return error;
   return llvm::Error::success();
@@ -286,7 +298,7 @@ llvm::Error Invocation::profileSteps(const ProfileOptions &options,
     ArgumentSet &set = argumentSets[repetition % argumentSets.size()];
     if (llvm::Error error = recordNew(device, row))
       return error;
-    for (size_t i = 0; i < steps.size(); ++i) {
+    for (size_t i = 0; i < plan.steps.size(); ++i) {
       if (llvm::Error error = enqueueStep(i, set))
         return error;
       if (llvm::Error error = recordNew(device, row))
@@ -295,8 +307,9 @@ llvm::Error Invocation::profileSteps(const ProfileOptions &options,
   }
   if (llvm::Error error = device.synchronize())
     return error;
-  profile.stepSamples.assign(steps.size(), std::vector<double>(options.repeat));
-  std::vector<double> samples(steps.size());
+  profile.stepSamples.assign(plan.steps.size(),
+                             std::vector<double>(options.repeat));
+  std::vector<double> samples(plan.steps.size());
   for (auto [repetition, row] : llvm::enumerate(events)) {
     if (llvm::Error error = readSamples(device, row, samples))
       return error;

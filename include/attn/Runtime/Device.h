@@ -17,6 +17,13 @@ namespace attn {
 /// An address in a device's memory.
 using DeviceAddress = uint64_t;
 
+/// A queue of work that is done in order: a CUstream of the device's primary
+/// context, of which null is the legacy default stream. The CPU has none: there
+/// all work is done when a call returns.
+struct Stream {
+  void *handle = nullptr;
+};
+
 /// A tensor map, ready to be passed to a kernel by value.
 struct alignas(64) EncodedTensorMap {
   char bytes[128];
@@ -64,8 +71,9 @@ public:
   virtual ~Event();
 };
 
-/// Runs kernels, one after the other in the order of the calls. Not safe to
-/// call from several threads at once.
+/// Runs kernels. Work on the device's own stream runs in the order of the
+/// calls, which must not come from several threads at once. All else is safe to
+/// call from any thread.
 class Device {
 public:
   virtual ~Device();
@@ -100,20 +108,30 @@ public:
                                       const TensorMapShape &shape,
                                       EncodedTensorMap &map);
 
+  /// The one that uploads, downloads and events use.
+  virtual Stream getOwnStream() const { return {}; }
+  /// A number that no other stream of this process has or had.
+  virtual llvm::Expected<uint64_t> getStreamId(Stream) const { return 0; }
+  /// Whether what is enqueued now is recorded into a graph instead of run.
+  virtual llvm::Expected<bool> isCapturing(Stream) const { return false; }
+
   // The rest is enqueued and may not be complete on return.
 
-  virtual llvm::Error copy(DeviceAddress dst, DeviceAddress src,
-                           int64_t bytes) = 0;
-  virtual llvm::Error memset(DeviceAddress dst, uint8_t value,
-                             int64_t bytes) = 0;
-  /// `params[i]` points to the value of the i-th parameter.
+  virtual llvm::Error copy(DeviceAddress dst, DeviceAddress src, int64_t bytes,
+                           Stream stream) = 0;
+  virtual llvm::Error memset(DeviceAddress dst, uint8_t value, int64_t bytes,
+                             Stream stream) = 0;
+  /// `params[i]` points to the value of the i-th parameter, which is read
+  /// before this returns.
   virtual llvm::Error launch(LoadedKernel &kernel, int64_t grid,
-                             llvm::MutableArrayRef<void *> params) = 0;
+                             llvm::MutableArrayRef<void *> params,
+                             Stream stream) = 0;
 
   virtual llvm::Expected<std::unique_ptr<Event>> createEvent() = 0;
   virtual llvm::Error record(Event &event) = 0;
-  /// Waits for all work; reports what went wrong in it.
-  virtual llvm::Error synchronize() = 0;
+  /// Waits for all work of the stream; reports what went wrong in it.
+  virtual llvm::Error synchronize(Stream stream) = 0;
+  llvm::Error synchronize() { return synchronize(getOwnStream()); }
   /// Between two recorded and completed events.
   virtual llvm::Expected<double> getElapsedMicroseconds(Event &start,
                                                         Event &end) = 0;

@@ -3,6 +3,7 @@
 #ifndef ATTN_RUNTIME_EXECUTABLE_H
 #define ATTN_RUNTIME_EXECUTABLE_H
 
+#include "attn/Runtime/BoundPlan.h"
 #include "attn/Runtime/Device.h"
 #include "attn/Runtime/Manifest.h"
 #include "attn/Runtime/Tensor.h"
@@ -42,19 +43,6 @@ private:
   std::vector<std::unique_ptr<LoadedKernel>> kernels;
 };
 
-/// A step of the plan that takes time, with its sizes known.
-struct TimedStep {
-  Step::Kind kind;
-  /// The kernel's name, "copy SRC -> DST" or "memset BUFFER".
-  std::string name;
-  /// Launch: index in Manifest::kernels.
-  unsigned kernel = 0;
-  int64_t grid = 0;
-  /// Read and written, if known. A copy counts its size twice.
-  std::optional<int64_t> bytes;
-  std::optional<int64_t> flops;
-};
-
 struct ProfileOptions {
   int64_t repeat = 20;
   int64_t warmup = 3;
@@ -90,9 +78,9 @@ public:
   llvm::Expected<Profile> profile(const ProfileOptions &options);
 
   /// The steps that take time, in order; launches of an empty grid don't.
-  llvm::ArrayRef<TimedStep> getSteps() const { return steps; }
-  int64_t getMinBytes() const { return minBytes; }
-  int64_t getMaxIntermediateBytes() const { return maxIntermediateBytes; }
+  llvm::ArrayRef<TimedStep> getSteps() const { return plan.steps; }
+  int64_t getMinBytes() const { return plan.minBytes; }
+  int64_t getMaxIntermediateBytes() const { return plan.maxIntermediateBytes; }
 
   /// Names of the tensors whose base is not aligned to 16 bytes in memory, so
   /// that kernels can't use their widest loads.
@@ -100,7 +88,6 @@ public:
 
 private:
   friend class Executable;
-  friend class InvocationBuilder;
 
   /// One copy of all tensor arguments on the device.
   struct ArgumentSet {
@@ -113,30 +100,15 @@ private:
     std::vector<std::vector<EncodedTensorMap>> tensorMaps;
   };
 
-  /// An address that depends on the argument set.
-  struct BufferRef {
-    std::optional<unsigned> argument;
-    int64_t offset = 0;
-  };
+  Invocation(const Executable &executable, llvm::ArrayRef<Tensor> arguments,
+             BoundPlan plan)
+      : executable(executable), arguments(arguments.begin(), arguments.end()),
+        plan(std::move(plan)) {}
 
-  /// What `steps` does not need to show. Pointer parameters are in
-  /// `parameterBuffers`, the others' values in `parameterValues`.
-  struct StepTarget {
-    BufferRef destination;
-    BufferRef source;
-    int64_t size = 0;
-    uint8_t fill = 0;
-    std::vector<std::optional<BufferRef>> parameterBuffers;
-    std::vector<uint64_t> parameterValues;
-    /// The parameters that are tensor maps, of the memory in
-    /// `parameterBuffers`.
-    std::vector<std::optional<TensorMapShape>> parameterMaps;
-  };
-
-  Invocation(const Executable &executable, llvm::ArrayRef<Tensor> arguments)
-      : executable(executable), arguments(arguments.begin(), arguments.end()) {}
-
-  DeviceAddress resolve(const BufferRef &buffer, const ArgumentSet &set) const;
+  uint64_t getValue(const BoundPlan::Parameter &parameter,
+                    const ArgumentSet &set) const;
+  DeviceAddress resolve(const BoundPlan::BufferRef &buffer,
+                        const ArgumentSet &set) const;
   llvm::Error addArgumentSet();
   llvm::Error enqueueStep(size_t index, ArgumentSet &set);
   llvm::Error enqueueForward(ArgumentSet &set);
@@ -147,11 +119,7 @@ private:
 
   const Executable &executable;
   std::vector<Tensor> arguments;
-  std::vector<TimedStep> steps;
-  /// Parallel to `steps`.
-  std::vector<StepTarget> targets;
-  int64_t minBytes = 0;
-  int64_t maxIntermediateBytes = 0;
+  BoundPlan plan;
   /// All allocations of the plan.
   DeviceMemory arena;
   std::vector<ArgumentSet> argumentSets;

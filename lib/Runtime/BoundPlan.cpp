@@ -1,6 +1,6 @@
-//===- InvocationBuilder.cpp - From a plan to known sizes -----------------===//
+//===- BoundPlan.cpp - A plan with all its sizes known --------------------===//
 
-#include "InvocationBuilder.h"
+#include "attn/Runtime/BoundPlan.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <cstring>
@@ -17,17 +17,71 @@ static constexpr int64_t kStrideAlignment = 16;
 /// Far more than any machine has; keeps sums of sizes from overflowing.
 static constexpr int64_t kMaxBufferBytes = int64_t(1) << 50;
 
-llvm::Error InvocationBuilder::build() {
+namespace {
+
+/// Checks arguments and evaluates a plan for them.
+class PlanBinder {
+public:
+  PlanBinder(const Manifest &manifest, int64_t numSMs,
+             llvm::ArrayRef<Tensor> arguments)
+      : manifest(manifest), numSMs(numSMs), arguments(arguments),
+        buffers(manifest.buffers.size()) {}
+
+  llvm::Expected<BoundPlan> bind();
+
+private:
+  /// Where a buffer lies and how large it is, once that is known.
+  struct PlacedBuffer {
+    BoundPlan::BufferRef ref;
+    int64_t bytes = 0;
+    bool isLive = false;
+  };
+
+  llvm::Error checkBindings() const;
+  llvm::Error checkBinding(const Argument &argument,
+                           const Tensor &tensor) const;
+  llvm::Error runChecks() const;
+  void placeArguments();
+  llvm::Error placeZeroedBuffers();
+  llvm::Error addStep(const Step &step);
+  llvm::Error addAlloc(const Step &step);
+  llvm::Error addLaunch(const Step &step);
+  llvm::Error addTransfer(const Step &step);
+  llvm::Expected<BoundPlan::Parameter>
+  getParameter(const KernelArgument &argument) const;
+
+  llvm::Expected<TensorMapShape>
+  evaluateTensorMap(const TensorMapRecipe &recipe) const;
+  llvm::Expected<int64_t> evaluate(const Expr &expr) const;
+  llvm::Expected<int64_t> evaluateSize(const Expr &expr,
+                                       const llvm::Twine &what) const;
+  /// Of Alloc and Free.
+  bool isZeroed(const Step &step) const {
+    return manifest.buffers[step.buffer].isZeroed;
+  }
+  int64_t findFreeOffset(int64_t bytes) const;
+
+  const Manifest &manifest;
+  const int64_t numSMs;
+  llvm::ArrayRef<Tensor> arguments;
+  /// Parallel to Manifest::buffers.
+  std::vector<PlacedBuffer> buffers;
+  BoundPlan plan;
+};
+
+} // namespace
+
+llvm::Expected<BoundPlan> PlanBinder::bind() {
   if (llvm::Error error = checkBindings())
-    return error;
+    return std::move(error);
   if (llvm::Error error = runChecks())
-    return error;
+    return std::move(error);
   placeArguments();
   if (llvm::Error error = placeZeroedBuffers())
-    return error;
+    return std::move(error);
   for (const Step &step : manifest.plan)
     if (llvm::Error error = addStep(step))
-      return error;
+      return std::move(error);
   llvm::Expected<int64_t> minBytes =
       evaluateSize(manifest.minBytes, "min_bytes");
   if (!minBytes)
@@ -36,31 +90,30 @@ llvm::Error InvocationBuilder::build() {
       evaluateSize(manifest.maxIntermediateBytes, "max_intermediate_bytes");
   if (!maxIntermediateBytes)
     return maxIntermediateBytes.takeError();
-  invocation.minBytes = *minBytes;
-  invocation.maxIntermediateBytes = *maxIntermediateBytes;
-  return llvm::Error::success();
+  plan.minBytes = *minBytes;
+  plan.maxIntermediateBytes = *maxIntermediateBytes;
+  return std::move(plan);
 }
 
 //===----------------------------------------------------------------------===//
 // Bindings
 //===----------------------------------------------------------------------===//
 
-llvm::Error InvocationBuilder::checkBindings() const {
-  if (invocation.arguments.size() != manifest.arguments.size())
+llvm::Error PlanBinder::checkBindings() const {
+  if (arguments.size() != manifest.arguments.size())
     return llvm::createStringError(
         "'" + manifest.entry + "' takes " +
         llvm::Twine(manifest.arguments.size()) + " arguments, " +
-        llvm::Twine(invocation.arguments.size()) + " were given");
-  for (auto [argument, tensor] :
-       llvm::zip_equal(manifest.arguments, invocation.arguments))
+        llvm::Twine(arguments.size()) + " were given");
+  for (auto [argument, tensor] : llvm::zip_equal(manifest.arguments, arguments))
     if (llvm::Error error = checkBinding(argument, tensor))
       return llvm::createStringError("argument '" + argument.name +
                                      "': " + llvm::toString(std::move(error)));
   return llvm::Error::success();
 }
 
-llvm::Error InvocationBuilder::checkBinding(const Argument &argument,
-                                            const Tensor &tensor) const {
+llvm::Error PlanBinder::checkBinding(const Argument &argument,
+                                     const Tensor &tensor) const {
   if (!argument.accepts(tensor.getDType(), tensor.getShape()))
     return llvm::createStringError("needs " + argument.getTypeString() +
                                    ", got " + tensor.getTypeString());
@@ -86,7 +139,7 @@ llvm::Error InvocationBuilder::checkBinding(const Argument &argument,
   return llvm::Error::success();
 }
 
-llvm::Error InvocationBuilder::runChecks() const {
+llvm::Error PlanBinder::runChecks() const {
   for (const Check &check : manifest.checks) {
     llvm::Expected<int64_t> holds = evaluate(check.condition);
     if (!holds)
@@ -98,24 +151,24 @@ llvm::Error InvocationBuilder::runChecks() const {
   return llvm::Error::success();
 }
 
-void InvocationBuilder::placeArguments() {
+void PlanBinder::placeArguments() {
   for (auto [placed, buffer] : llvm::zip_equal(buffers, manifest.buffers)) {
     if (!buffer.argument)
       continue;
     placed.ref.argument = buffer.argument;
-    placed.bytes = invocation.arguments[*buffer.argument].getFootprintBytes();
+    placed.bytes = arguments[*buffer.argument].getFootprintBytes();
     placed.isLive = true;
   }
 }
 
 /// At the start of the arena, for as long as the plan is used: what another
 /// buffer left there would not be zero in the next run.
-llvm::Error InvocationBuilder::placeZeroedBuffers() {
+llvm::Error PlanBinder::placeZeroedBuffers() {
   for (const Step &step : manifest.plan)
     if (step.kind == Step::Kind::Alloc && isZeroed(step))
       if (llvm::Error error = addAlloc(step))
         return error;
-  zeroedBytes = arenaBytes;
+  plan.zeroedBytes = plan.arenaBytes;
   return llvm::Error::success();
 }
 
@@ -123,19 +176,18 @@ llvm::Error InvocationBuilder::placeZeroedBuffers() {
 // Plan
 //===----------------------------------------------------------------------===//
 
-llvm::Expected<int64_t> InvocationBuilder::evaluate(const Expr &expr) const {
+llvm::Expected<int64_t> PlanBinder::evaluate(const Expr &expr) const {
   return expr.evaluate([&](const Symbol &symbol) {
     if (symbol.kind == Symbol::Kind::NumSMs)
       return numSMs;
-    const Tensor &tensor = invocation.arguments[symbol.argument];
+    const Tensor &tensor = arguments[symbol.argument];
     return symbol.kind == Symbol::Kind::Dim ? tensor.getShape()[symbol.dim]
                                             : tensor.getStrides()[symbol.dim];
   });
 }
 
 llvm::Expected<int64_t>
-InvocationBuilder::evaluateSize(const Expr &expr,
-                                const llvm::Twine &what) const {
+PlanBinder::evaluateSize(const Expr &expr, const llvm::Twine &what) const {
   llvm::Expected<int64_t> size = evaluate(expr);
   if (size && *size < 0)
     return llvm::createStringError(what +
@@ -143,7 +195,7 @@ InvocationBuilder::evaluateSize(const Expr &expr,
   return size;
 }
 
-llvm::Error InvocationBuilder::addStep(const Step &step) {
+llvm::Error PlanBinder::addStep(const Step &step) {
   switch (step.kind) {
   case Step::Kind::Alloc:
     return isZeroed(step) ? llvm::Error::success() : addAlloc(step);
@@ -159,7 +211,7 @@ llvm::Error InvocationBuilder::addStep(const Step &step) {
   llvm_unreachable("unknown step");
 }
 
-int64_t InvocationBuilder::findFreeOffset(int64_t bytes) const {
+int64_t PlanBinder::findFreeOffset(int64_t bytes) const {
   std::vector<std::pair<int64_t, int64_t>> taken;
   for (const PlacedBuffer &buffer : buffers)
     if (buffer.isLive && !buffer.ref.argument)
@@ -174,7 +226,7 @@ int64_t InvocationBuilder::findFreeOffset(int64_t bytes) const {
   return offset;
 }
 
-llvm::Error InvocationBuilder::addAlloc(const Step &step) {
+llvm::Error PlanBinder::addAlloc(const Step &step) {
   llvm::Expected<int64_t> bytes = evaluateSize(*step.bytes, "an allocation");
   if (!bytes)
     return bytes.takeError();
@@ -184,11 +236,11 @@ llvm::Error InvocationBuilder::addAlloc(const Step &step) {
     return llvm::createStringError("no memory for '" + name +
                                    "': " + llvm::Twine(*bytes) + " bytes");
   buffers[step.buffer] = {{std::nullopt, offset}, *bytes, /*isLive=*/true};
-  arenaBytes = std::max(arenaBytes, offset + *bytes);
+  plan.arenaBytes = std::max(plan.arenaBytes, offset + *bytes);
   return llvm::Error::success();
 }
 
-llvm::Error InvocationBuilder::addTransfer(const Step &step) {
+llvm::Error PlanBinder::addTransfer(const Step &step) {
   const bool isCopy = step.kind == Step::Kind::Copy;
   const std::string &name = manifest.buffers[step.buffer].name;
   TimedStep timed;
@@ -209,18 +261,18 @@ llvm::Error InvocationBuilder::addTransfer(const Step &step) {
     return llvm::Error::success();
   timed.bytes = isCopy ? 2 * *bytes : *bytes;
 
-  Invocation::StepTarget target;
+  BoundPlan::StepTarget target;
   target.destination = destination.ref;
   if (isCopy)
     target.source = buffers[step.source].ref;
   target.size = *bytes;
   target.fill = step.fill;
-  invocation.steps.push_back(std::move(timed));
-  invocation.targets.push_back(std::move(target));
+  plan.steps.push_back(std::move(timed));
+  plan.targets.push_back(std::move(target));
   return llvm::Error::success();
 }
 
-llvm::Error InvocationBuilder::addLaunch(const Step &step) {
+llvm::Error PlanBinder::addLaunch(const Step &step) {
   const Kernel &kernel = manifest.kernels[step.kernel];
   TimedStep timed;
   timed.kind = step.kind;
@@ -248,20 +300,23 @@ llvm::Error InvocationBuilder::addLaunch(const Step &step) {
     return llvm::createStringError("kernel '" + kernel.name + "' needs " +
                                    llvm::Twine(timed.grid) +
                                    " programs, at most 2^31 - 1 can run");
-  Invocation::StepTarget target;
-  for (const KernelArgument &argument : step.arguments)
-    if (llvm::Error error = addParameter(argument, target))
-      return llvm::createStringError(
-          "kernel '" + kernel.name + "', argument " +
-          llvm::Twine(target.parameterValues.size()) + ": " +
-          llvm::toString(std::move(error)));
-  invocation.steps.push_back(std::move(timed));
-  invocation.targets.push_back(std::move(target));
+  BoundPlan::StepTarget target;
+  for (const KernelArgument &argument : step.arguments) {
+    llvm::Expected<BoundPlan::Parameter> parameter = getParameter(argument);
+    if (!parameter)
+      return llvm::createStringError("kernel '" + kernel.name + "', argument " +
+                                     llvm::Twine(target.parameters.size()) +
+                                     ": " +
+                                     llvm::toString(parameter.takeError()));
+    target.parameters.push_back(std::move(*parameter));
+  }
+  plan.steps.push_back(std::move(timed));
+  plan.targets.push_back(std::move(target));
   return llvm::Error::success();
 }
 
 llvm::Expected<TensorMapShape>
-InvocationBuilder::evaluateTensorMap(const TensorMapRecipe &recipe) const {
+PlanBinder::evaluateTensorMap(const TensorMapRecipe &recipe) const {
   TensorMapShape shape;
   shape.dtype = recipe.dtype;
   shape.box.assign(recipe.box.begin(), recipe.box.end());
@@ -284,42 +339,48 @@ InvocationBuilder::evaluateTensorMap(const TensorMapRecipe &recipe) const {
   return shape;
 }
 
-llvm::Error
-InvocationBuilder::addParameter(const KernelArgument &argument,
-                                Invocation::StepTarget &target) const {
-  std::optional<Invocation::BufferRef> buffer;
-  std::optional<TensorMapShape> map;
+llvm::Expected<BoundPlan::Parameter>
+PlanBinder::getParameter(const KernelArgument &argument) const {
+  BoundPlan::Parameter parameter;
+  if (argument.kind == KernelArgument::Kind::Scalar) {
+    parameter.scalar = argument.argument;
+    return parameter;
+  }
   if (argument.tensorMap) {
     llvm::Expected<TensorMapShape> shape =
         evaluateTensorMap(*argument.tensorMap);
     if (!shape)
       return shape.takeError();
-    map = std::move(*shape);
+    parameter.map = std::move(*shape);
   }
+  llvm::Expected<int64_t> result = evaluate(argument.value);
+  if (!result)
+    return result.takeError();
   // Little endian: the low bytes of a 64-bit value are the 32-bit one.
-  uint64_t value = 0;
-  if (argument.kind == KernelArgument::Kind::Scalar) {
-    const Tensor &scalar = invocation.arguments[argument.argument];
-    std::memcpy(&value, scalar.getData(), getByteSize(scalar.getDType()));
-  } else {
-    llvm::Expected<int64_t> result = evaluate(argument.value);
-    if (!result)
-      return result.takeError();
-    value = *result;
-    if (argument.kind == KernelArgument::Kind::I32 && !llvm::isInt<32>(*result))
-      return llvm::createStringError(llvm::Twine(*result) +
-                                     " does not fit in 32 bits");
-    if (argument.kind == KernelArgument::Kind::Pointer || map) {
-      const PlacedBuffer &placed = buffers[argument.buffer];
-      if (*result < 0 || *result > placed.bytes)
-        return llvm::createStringError("offset " + llvm::Twine(*result) +
-                                       " leaves the buffer");
-      buffer = placed.ref;
-      buffer->offset += *result;
-    }
+  parameter.value = *result;
+  if (argument.kind == KernelArgument::Kind::I32 && !llvm::isInt<32>(*result))
+    return llvm::createStringError(llvm::Twine(*result) +
+                                   " does not fit in 32 bits");
+  if (argument.kind == KernelArgument::Kind::Pointer || parameter.map) {
+    const PlacedBuffer &placed = buffers[argument.buffer];
+    if (*result < 0 || *result > placed.bytes)
+      return llvm::createStringError("offset " + llvm::Twine(*result) +
+                                     " leaves the buffer");
+    parameter.buffer = placed.ref;
+    parameter.buffer->offset += *result;
   }
-  target.parameterBuffers.push_back(buffer);
-  target.parameterValues.push_back(value);
-  target.parameterMaps.push_back(std::move(map));
-  return llvm::Error::success();
+  return parameter;
+}
+
+llvm::Expected<BoundPlan> BoundPlan::create(const Manifest &manifest,
+                                            int64_t numSMs,
+                                            llvm::ArrayRef<Tensor> arguments) {
+  return PlanBinder(manifest, numSMs, arguments).bind();
+}
+
+uint64_t attn::getScalarBits(DType dtype, const void *data) {
+  // Little endian: the low bytes of a 64-bit value are the narrower one.
+  uint64_t bits = 0;
+  std::memcpy(&bits, data, getByteSize(dtype));
+  return bits;
 }

@@ -1,0 +1,197 @@
+//===- LauncherTest.cpp - Launches on the caller's memory -----------------===//
+
+#include "attn/Runtime/Launcher.h"
+#include "TestUtils.h"
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <thread>
+
+using namespace attn;
+using namespace attn::test;
+
+/// Of this thread, by any operator new.
+static thread_local int64_t numAllocations = 0;
+
+void *operator new(size_t size) {
+  ++numAllocations;
+  if (void *memory = std::malloc(size))
+    return memory;
+  abort();
+}
+void operator delete(void *memory) noexcept { std::free(memory); }
+void operator delete(void *memory, size_t) noexcept { std::free(memory); }
+
+template <typename T>
+static T param(void **params, int index) {
+  return *static_cast<T *>(params[index]);
+}
+
+/// (ptr x, ptr t, i32 n, f32 factor): t = factor * x.
+static void scale(void **params, int32_t) {
+  for (int32_t i = 0; i < param<int32_t>(params, 2); ++i)
+    param<float *>(params, 1)[i] =
+        param<float>(params, 3) * param<float *>(params, 0)[i];
+}
+
+/// (ptr counter, ptr t, i32 n): adds the counter, which should be zero.
+static void addCounter(void **params, int32_t) {
+  for (int32_t i = 0; i < param<int32_t>(params, 2); ++i)
+    param<float *>(params, 1)[i] += param<int32_t *>(params, 0)[0];
+}
+
+/// y = factor * x + counter, through a temporary that another one overwrites.
+static const char kManifest[] = R"(
+  {"version": 1, "producer": {"attnc": "0", "llvm": "0"},
+   "entry": "f", "variant": "naive", "target": "cpu",
+   "arguments": [
+     {"name": "x", "kind": "tensor", "dtype": "f32", "shape": [null], "role": "input"},
+     {"name": "factor", "kind": "scalar", "dtype": "f32", "role": "input"},
+     {"name": "y", "kind": "tensor", "dtype": "f32", "shape": [null], "role": "output"}],
+   "checks": [{"expr": ["eq", "x.dim0", "y.dim0"], "message": "x and y differ in length"}],
+   "kernels": [
+     {"name": "scale", "block": [1, 1, 1], "cluster": [1, 1, 1],
+      "dynamic_smem_bytes": 0, "static_smem_bytes": 0},
+     {"name": "add_counter", "block": [1, 1, 1], "cluster": [1, 1, 1],
+      "dynamic_smem_bytes": 0, "static_smem_bytes": 0}],
+   "plan": [
+     {"op": "alloc", "buffer": "counter", "bytes": 4, "zeroed": true},
+     {"op": "alloc", "buffer": "t", "bytes": ["mul", 4, "x.dim0"]},
+     {"op": "memset", "buffer": "t", "value": 255, "bytes": ["mul", 4, "x.dim0"]},
+     {"op": "launch", "kernel": "scale", "grid": 1,
+      "args": [{"type": "ptr", "buffer": "x"}, {"type": "ptr", "buffer": "t"},
+               {"type": "i32", "value": "x.dim0"}, {"type": "f32", "scalar": "factor"}]},
+     {"op": "launch", "kernel": "add_counter", "grid": 1,
+      "args": [{"type": "ptr", "buffer": "counter"}, {"type": "ptr", "buffer": "t"},
+               {"type": "i32", "value": "x.dim0"}]},
+     {"op": "copy", "src": "t", "dst": "y", "bytes": ["mul", 4, "x.dim0"]},
+     {"op": "free", "buffer": "counter"}],
+   "min_bytes": 8, "max_intermediate_bytes": 24})";
+
+namespace {
+
+/// x, factor and y with the memory that they view.
+struct Arguments {
+  explicit Arguments(int64_t size, float factor = 2)
+      : shape(size), x(size), factor(factor), y(size, NAN) {
+    for (int64_t i = 0; i < size; ++i)
+      x[i] = i;
+  }
+  std::vector<TensorView> get() {
+    return {{DType::F32, shape, stride, x.data()},
+            {DType::F32, {}, {}, &factor},
+            {DType::F32, shape, stride, y.data()}};
+  }
+  bool isRight() const {
+    for (size_t i = 0; i < x.size(); ++i)
+      if (y[i] != factor * x[i])
+        return false;
+    return true;
+  }
+
+  int64_t shape;
+  int64_t stride = 1;
+  std::vector<float> x;
+  float factor;
+  std::vector<float> y;
+};
+
+class LauncherTest : public testing::Test {
+protected:
+  std::unique_ptr<Device> device = createCpuDevice();
+  std::unique_ptr<Executable> executable =
+      get(Executable::create(get(Manifest::parse(kManifest)),
+                             {"",
+                              [](llvm::StringRef name) -> void * {
+                                return reinterpret_cast<void *>(
+                                    name == "scale" ? &scale : &addCounter);
+                              }},
+                             *device));
+  Launcher launcher{*executable};
+};
+
+} // namespace
+
+TEST_F(LauncherTest, ServesEveryShapeAndScalar) {
+  // Growing and shrinking: the counter's memory is never a temporary's.
+  for (int64_t size : {3, 1000, 0, 2, 5000, 1000}) {
+    Arguments arguments(size, size + 1);
+    ASSERT_EQ(getError(launcher.launch({}, arguments.get())), "");
+    EXPECT_TRUE(arguments.isRight()) << size;
+  }
+}
+
+TEST_F(LauncherTest, ServesMorePlansThanItKeeps) {
+  for (int round = 0; round < 2; ++round)
+    for (int64_t size = 1; size <= int64_t(2 * Launcher::kMaxPlans); ++size) {
+      Arguments arguments(size);
+      ASSERT_EQ(getError(launcher.launch({}, arguments.get())), "");
+      EXPECT_TRUE(arguments.isRight()) << size;
+    }
+}
+
+TEST_F(LauncherTest, DoesNotAllocateOnceItKnowsTheShape) {
+  Arguments first(100), second(100, 3);
+  ASSERT_EQ(getError(launcher.launch({}, first.get())), "");
+  const std::vector<TensorView> views = second.get();
+  const int64_t before = numAllocations;
+  llvm::Error error = launcher.launch({}, views);
+  const int64_t after = numAllocations;
+  ASSERT_EQ(getError(std::move(error)), "");
+  EXPECT_EQ(before, after);
+  EXPECT_TRUE(second.isRight());
+}
+
+TEST_F(LauncherTest, ManyThreads) {
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 8; ++thread)
+    threads.emplace_back([&, thread] {
+      for (int64_t i = 0; i < 200; ++i) {
+        Arguments arguments(1 + (17 * i + thread) % 300, thread);
+        llvm::Error error = launcher.launch({}, arguments.get());
+        wrong += bool(error) || !arguments.isRight();
+        llvm::consumeError(std::move(error));
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(LauncherTest, RefusesWhatTheManifestRefuses) {
+  auto launch = [&](auto change) {
+    Arguments arguments(4);
+    std::vector<TensorView> views = arguments.get();
+    change(views);
+    return getError(launcher.launch({}, views));
+  };
+  using Views = std::vector<TensorView>;
+  const int64_t five = 5, two = 2;
+  EXPECT_TRUE(contains(launch([](Views &views) { views.pop_back(); }),
+                       "'f' takes 3 arguments, 2 were given"));
+  EXPECT_TRUE(
+      contains(launch([](Views &views) { views[0].dtype = DType::F16; }),
+               "argument 'x': needs ?xf32, got 4xf16"));
+  EXPECT_TRUE(contains(launch([&](Views &views) { views[2].shape = five; }),
+                       "x and y differ in length"));
+  EXPECT_TRUE(contains(launch([&](Views &views) { views[0].strides = two; }),
+                       "the innermost stride is 2"));
+  EXPECT_TRUE(contains(launch([](Views &views) { views[0].strides = {}; }),
+                       "1 sizes, but 0 strides"));
+  EXPECT_TRUE(contains(launch([](Views &views) { views[0].data = nullptr; }),
+                       "argument 'x' has no memory"));
+  EXPECT_TRUE(contains(launch([](Views &views) { views[1].data = nullptr; }),
+                       "argument 'factor' has no memory"));
+  EXPECT_TRUE(contains(launch([](Views &views) {
+                         views[0].data = static_cast<char *>(views[0].data) + 1;
+                       }),
+                       "its address is no multiple of 4"));
+}
+
+TEST_F(LauncherTest, TakesAnEmptyTensorWithoutMemory) {
+  Arguments arguments(0);
+  std::vector<TensorView> views = arguments.get();
+  views[0].data = views[2].data = nullptr;
+  EXPECT_EQ(getError(launcher.launch({}, views)), "");
+}
