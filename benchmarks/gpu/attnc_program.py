@@ -1,6 +1,6 @@
 """Runs a compiled attnc program on torch tensors, through the CUDA driver.
 
-    program = Program("causal.json", "causal.ptx")   # attn-compile --emit=manifest,ptx
+    program = Program("causal.json", "causal.ptx")   # attn-compile --emit=manifest,ptx (or cubin)
     program(q=q, k=k, v=v, o=o)                      # on torch's current stream
 
 The runtime library does the same in C++ (include/attn/Runtime); this module
@@ -14,20 +14,8 @@ import math
 
 import torch
 
-_INT_OPS = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "floordiv": lambda a, b: a // b,
-    "ceildiv": lambda a, b: -(-a // b),
-    "mod": lambda a, b: a % b,
-    "min": min,
-    "max": max,
-    "eq": lambda a, b: int(a == b),
-    "le": lambda a, b: int(a <= b),
-    "lt": lambda a, b: int(a < b),
-    "and": lambda a, b: int(bool(a) and bool(b)),
-}
+from manifest import evaluate
+
 _CTYPES = {
     "i32": ctypes.c_int32,
     "i64": ctypes.c_int64,
@@ -118,21 +106,21 @@ class Program:
                 symbols[f"{name}.dim{dim}"] = size
                 symbols[f"{name}.stride{dim}"] = stride
         for check in self.manifest["checks"]:
-            if not self._evaluate(check["expr"], symbols):
+            if not evaluate(check["expr"], symbols):
                 raise ValueError(check["message"])
         steps = []
         for step in self.manifest["plan"]:
             if step["op"] == "alloc":
-                size = max(self._evaluate(step["bytes"], symbols), 16)
+                size = max(evaluate(step["bytes"], symbols), 16)
                 # Zeroed once: the plan's kernels leave such memory zero again.
                 allocate = torch.zeros if step.get("zeroed") else torch.empty
                 buffers[step["buffer"]] = allocate(size, dtype=torch.uint8, device="cuda")
             elif step["op"] == "launch":
-                grid = self._evaluate(step["grid"], symbols)
+                grid = evaluate(step["grid"], symbols)
                 if grid:
                     steps.append(self._bind_launch(step, grid, symbols, buffers, scalars))
             elif step["op"] == "copy":
-                size = self._evaluate(step["bytes"], symbols)
+                size = evaluate(step["bytes"], symbols)
                 steps.append(self._bind_copy(buffers[step["dst"]], buffers[step["src"]], size))
             elif step["op"] == "memset":
                 raise NotImplementedError("memset")
@@ -172,17 +160,15 @@ class Program:
         return run
 
     def _tensor_map(self, arg, symbols, buffers):
-        dims = [max(self._evaluate(e, symbols), 1) for e in arg["dims"]]
-        strides = [2 * self._evaluate(e, symbols) for e in arg["strides"]]
+        dims = [max(evaluate(e, symbols), 1) for e in arg["dims"]]
+        strides = [2 * evaluate(e, symbols) for e in arg["strides"]]
         # The stride of a single element says nothing: take one that is aligned.
         strides = [16 * dims[0] if n == 1 else s for s, n in zip(strides, dims[1:])]
         rank = len(dims)
         storage = (ctypes.c_char * (_TENSOR_MAP_BYTES + _TENSOR_MAP_ALIGNMENT))()
         offset = -ctypes.addressof(storage) % _TENSOR_MAP_ALIGNMENT
         tensor_map = (ctypes.c_char * _TENSOR_MAP_BYTES).from_buffer(storage, offset)
-        address = buffers[arg["buffer"]].data_ptr() + self._evaluate(
-            arg["offset_bytes"], symbols
-        )
+        address = buffers[arg["buffer"]].data_ptr() + evaluate(arg["offset_bytes"], symbols)
         no_interleave, swizzle_128b, l2_128b, zero_fill = 0, 3, 2, 0
         _check(
             _driver().cuTensorMapEncodeTiled(
@@ -208,34 +194,28 @@ class Program:
             return self._tensor_map(arg, symbols, buffers)
         ctype = _CTYPES[arg["type"]]
         if arg["type"] == "ptr":
-            offset = self._evaluate(arg.get("offset_bytes", 0), symbols)
+            offset = evaluate(arg.get("offset_bytes", 0), symbols)
             return ctype(buffers[arg["buffer"]].data_ptr() + offset)
         if "scalar" in arg:
             return ctype(scalars[arg["scalar"]])
-        return ctype(self._evaluate(arg["value"], symbols))
-
-    def _evaluate(self, expr, symbols):
-        if isinstance(expr, str):
-            return symbols[expr]
-        if isinstance(expr, list):
-            operands = [self._evaluate(e, symbols) for e in expr[1:]]
-            value = operands[0]
-            for operand in operands[1:]:
-                value = _INT_OPS[expr[0]](value, operand)
-            return value
-        return expr
+        return ctype(evaluate(arg["value"], symbols))
 
 
-def reference(q, k, v, causal=False, scale=None):
-    """float64 attention with bottom-right causal masking: (o, lse)."""
+def reference(q, k, v, mask="none", window=0):
+    """float64 attention, masks counted from the end of both sequences: (o, lse).
+
+    `window` counts the visible keys, the query's own included.
+    """
     q, k, v = q.double(), k.double(), v.double()
     if k.shape[1] != q.shape[1]:
         repeat = q.shape[1] // k.shape[1]
         k, v = k.repeat_interleave(repeat, 1), v.repeat_interleave(repeat, 1)
-    scores = q @ k.transpose(-1, -2) * (scale or 1 / math.sqrt(q.shape[-1]))
-    if causal:
+    scores = q @ k.transpose(-1, -2) * (1 / math.sqrt(q.shape[-1]))
+    if mask != "none":
         nq, nk = scores.shape[-2:]
         keep = torch.ones(nq, nk, dtype=torch.bool, device=q.device).tril(nk - nq)
+        if mask == "window":
+            keep = keep.triu(nk - nq - window + 1)
         scores = scores.masked_fill(~keep, -math.inf)
     lse = torch.logsumexp(scores, -1)
     safe = torch.where(lse.isinf(), torch.zeros_like(lse), lse)
