@@ -1,23 +1,9 @@
 //===- DeviceChoice.cpp - The device that --target means ------------------===//
 
 #include "DeviceChoice.h"
-#include "attn/Target/ScheduleTable.h"
+#include "attn/Compiler/CompiledKernel.h"
 
 using namespace attn;
-
-/// The best target that `gpu` runs and that serves all of `module`.
-static std::string chooseTarget(mlir::ModuleOp module, const Device &gpu) {
-  const auto *best = mlir::attn::TargetInfo::lookup("sm_90a");
-  if (llvm::Error error = gpu.checkTarget(best->name)) {
-    llvm::consumeError(std::move(error));
-    return "sm_80";
-  }
-  mlir::WalkResult result = module.walk([&](mlir::attn::AttentionOp op) {
-    return mlir::attn::isServed(op, *best) ? mlir::WalkResult::advance()
-                                           : mlir::WalkResult::interrupt();
-  });
-  return result.wasInterrupted() ? "sm_80" : best->name.str();
-}
 
 llvm::Expected<std::unique_ptr<Device>>
 attn::createDevice(mlir::ModuleOp module, std::string &target) {

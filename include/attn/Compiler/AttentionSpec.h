@@ -1,0 +1,38 @@
+//===- AttentionSpec.h - Attention in numbers and rules ---------*- C++ -*-===//
+
+#ifndef ATTN_COMPILER_ATTENTIONSPEC_H
+#define ATTN_COMPILER_ATTENTIONSPEC_H
+
+#include "attn/Dialect/Attn/IR/AttnMods.h"
+#include "attn/Runtime/DType.h"
+#include "llvm/Support/Error.h"
+#include <optional>
+#include <string>
+
+namespace attn {
+
+/// One attention operator on q [B, Hq, Nq, Dqk], k [B, Hkv, Nk, Dqk],
+/// v [B, Hkv, Nk, Dv] and o [B, Hq, Nq, Dv], in this order; batch and lengths
+/// are known when it runs.
+struct AttentionSpec {
+  DType dtype = DType::BF16;
+  int64_t numQueryHeads = 0;
+  /// Divides numQueryHeads.
+  int64_t numKVHeads = 0;
+  int64_t qkHeadDim = 0;
+  int64_t vHeadDim = 0;
+  /// Default: 1 / sqrt(qkHeadDim).
+  std::optional<float> scale;
+  /// One more argument, f32 [B, Hq, Nq]: the natural log of the sum of exp.
+  bool returnLse = false;
+  /// The builders of AttnMods.h, or lambdas of their types. Null for none.
+  mlir::attn::MaskMod maskMod;
+  mlir::attn::ScoreMod scoreMod;
+
+  /// The module in MLIR. Refuses what attn.attention does not allow.
+  llvm::Expected<std::string> print() const;
+};
+
+} // namespace attn
+
+#endif // ATTN_COMPILER_ATTENTIONSPEC_H

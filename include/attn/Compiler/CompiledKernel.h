@@ -1,0 +1,71 @@
+//===- CompiledKernel.h - Compile once, launch often ------------*- C++ -*-===//
+
+#ifndef ATTN_COMPILER_COMPILEDKERNEL_H
+#define ATTN_COMPILER_COMPILEDKERNEL_H
+
+#include "attn/Compiler/AttentionSpec.h"
+#include "attn/Pipelines/Pipelines.h"
+#include "attn/Runtime/DiskCache.h"
+#include "attn/Runtime/Launcher.h"
+
+namespace attn {
+
+struct KernelOptions {
+  mlir::attn::Variant variant = mlir::attn::Variant::Fused;
+  /// "cpu", "sm_80", "sm_90a", or "native": the best that the GPU runs and that
+  /// serves the operator, or the CPU where there is no GPU.
+  std::string target = "native";
+  /// The entry function, where MLIR text has several.
+  std::string entry;
+  /// The GPU, as the CUDA driver numbers them.
+  int device = 0;
+  /// None: nothing is read from or written to disk.
+  std::optional<DiskCache> cache = DiskCache::getDefault();
+  /// Told why a kernel that was compiled couldn't be written to the cache.
+  std::function<void(llvm::StringRef)> onCacheFailure;
+};
+
+/// A loaded kernel (or kernel sequence). A handle: copies are the same kernel,
+/// which lives as long as one of them. Everything may be called from any
+/// thread.
+///
+/// The process keeps the kernels that were compiled last, so that compiling the
+/// same again is a look-up; the disk cache keeps them beyond the process.
+class CompiledKernel {
+public:
+  /// `text` is a module with one entry function. The error holds the
+  /// diagnostics, with lines and columns of "kernel.mlir".
+  static llvm::Expected<CompiledKernel>
+  compile(llvm::StringRef text, const KernelOptions &options = {});
+  static llvm::Expected<CompiledKernel>
+  compile(const AttentionSpec &spec, const KernelOptions &options = {});
+
+  /// Enqueues one forward on memory and a stream of the caller, one tensor an
+  /// argument of the manifest; see Launcher. On the CPU it is complete on
+  /// return. May be captured into a graph; the kernel must outlive it.
+  llvm::Error launch(Stream stream, llvm::ArrayRef<TensorView> arguments) const;
+
+  const Manifest &getManifest() const;
+  Device &getDevice() const;
+
+  /// Where the code came from when it was loaded into this process.
+  enum class Origin { Compiled, Disk };
+  Origin getOrigin() const;
+
+  /// The kernels that are kept in memory; more than that replaces the oldest.
+  static constexpr size_t kMaxInMemory = 256;
+
+private:
+  struct Impl;
+  struct MemoryCache;
+  explicit CompiledKernel(std::shared_ptr<Impl> impl) : impl(std::move(impl)) {}
+
+  std::shared_ptr<Impl> impl;
+};
+
+/// The best target that `device` runs and that serves all of `module`.
+std::string chooseTarget(mlir::ModuleOp module, const Device &device);
+
+} // namespace attn
+
+#endif // ATTN_COMPILER_COMPILEDKERNEL_H

@@ -1,0 +1,70 @@
+//===- AttentionSpecTest.cpp - Attention in numbers and rules -------------===//
+
+#include "attn/Compiler/AttentionSpec.h"
+#include "TestUtils.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace attn;
+using namespace attn::test;
+
+static AttentionSpec getSpec() {
+  AttentionSpec spec;
+  spec.numQueryHeads = 8;
+  spec.numKVHeads = 2;
+  spec.qkHeadDim = 64;
+  spec.vHeadDim = 32;
+  return spec;
+}
+
+TEST(AttentionSpecTest, PrintsTypesScaleAndLse) {
+  AttentionSpec spec = getSpec();
+  spec.scale = 0.5f;
+  spec.returnLse = true;
+  const std::string text = get(spec.print());
+  for (const char *part : {"%arg0: tensor<?x8x?x64xbf16> {attn.name = \"q\"}",
+                           "%arg1: tensor<?x2x?x64xbf16> {attn.name = \"k\"}",
+                           "%arg2: tensor<?x2x?x32xbf16> {attn.name = \"v\"}",
+                           "%arg3: tensor<?x8x?x32xbf16> {attn.name = \"o\"}",
+                           "%arg4: tensor<?x8x?xf32> {attn.name = \"lse\"}",
+                           "scale = 5.000000e-01 : f32"})
+    EXPECT_TRUE(contains(text, part));
+  EXPECT_EQ(text.find("mask_mod"), std::string::npos);
+}
+
+TEST(AttentionSpecTest, TakesRulesAsLambdas) {
+  AttentionSpec spec = getSpec();
+  spec.maskMod = [](mlir::ImplicitLocOpBuilder &builder,
+                    const mlir::attn::ModIndices &at) -> mlir::Value {
+    return mlir::arith::CmpIOp::create(builder, mlir::arith::CmpIPredicate::ult,
+                                       at.key, at.query);
+  };
+  spec.scoreMod = mlir::attn::getSoftcap(30);
+  const std::string text = get(spec.print());
+  EXPECT_TRUE(contains(text, "arith.cmpi ult"));
+  EXPECT_TRUE(contains(text, "math.tanh"));
+}
+
+TEST(AttentionSpecTest, RefusesWhatIsNoAttention) {
+  auto getErrorOf = [](auto change) {
+    AttentionSpec spec = getSpec();
+    change(spec);
+    return getError(spec.print());
+  };
+  EXPECT_TRUE(
+      contains(getErrorOf([](AttentionSpec &spec) { spec.dtype = DType::I32; }),
+               "f16, bf16 or f32, not i32"));
+  EXPECT_TRUE(
+      contains(getErrorOf([](AttentionSpec &spec) { spec.numKVHeads = 0; }),
+               "numKVHeads must be positive, not 0"));
+  EXPECT_TRUE(
+      contains(getErrorOf([](AttentionSpec &spec) { spec.numKVHeads = 3; }),
+               "error: 'attn.attention' op"));
+  // A mask that is no i1.
+  EXPECT_TRUE(contains(getErrorOf([](AttentionSpec &spec) {
+                         spec.maskMod = [](mlir::ImplicitLocOpBuilder &,
+                                           const mlir::attn::ModIndices &at) {
+                           return at.key;
+                         };
+                       }),
+                       "error: "));
+}
