@@ -28,7 +28,7 @@ class Compiler:
         """The stem of the program's manifest and code; raises Refused."""
         key = hashlib.sha256("\0".join((text, variant, self.target)).encode())
         stem = os.path.join(self.folder, key.hexdigest()[:16])
-        if os.path.exists(stem + ".json") and os.path.exists(f"{stem}.{self.code}"):
+        if all(os.path.exists(f"{stem}.{kind}") for kind in ("log", self.code)):
             return stem
         with open(stem + ".mlir", "w") as file:
             file.write(text)
@@ -38,6 +38,8 @@ class Compiler:
         if result.returncode == 1:
             raise Refused(re.search(r"error: (.*)|$", result.stderr)[1] or result.stderr)
         result.check_returncode()
+        with open(stem + ".log", "w") as file:
+            file.write(result.stderr)
         return stem
 
     def compile_all(self, programs):
@@ -55,6 +57,11 @@ class Compiler:
     def manifest(self, text):
         with open(self.compile(text) + ".json") as file:
             return json.load(file)
+
+    def spilled_bytes(self, text):
+        """By a thread, as ptxas says; None if it wasn't asked (--code=ptx)."""
+        with open(self.compile(text) + ".log") as file:
+            return max(map(int, re.findall(r"(\d+) bytes spilled", file.read())), default=None)
 
     def load(self, text, variant="fused"):
         """The program on the device."""

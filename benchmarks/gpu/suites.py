@@ -121,13 +121,18 @@ def ablate(problem, compiler, gauge):
     yield {**about, "change": None, "error": checker.error(base.run)}
     for change, schedule in ablations(row).items():
         about["change"] = change
+        source = problem.source(format_schedule(schedule))
         try:
-            changed = compiler.load(problem.source(format_schedule(schedule)))
+            run = ours(compiler.load(source), problem, inputs)
         except Refused as reason:
             yield {**about, "refused": str(reason)}
             continue
-        run = ours(changed, problem, inputs)
-        yield {**about, "error": checker.error(run), **compare(problem, run, base, gauge)}
+        yield {
+            **about,
+            "spilled_bytes": compiler.spilled_bytes(source),
+            "error": checker.error(run),
+            **compare(problem, run, base, gauge),
+        }
 
 
 # The torch sequence that each variant is to be as exact as.

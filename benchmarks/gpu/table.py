@@ -57,6 +57,8 @@ def line(row):
     text += f" {percent(row['peer_spread'])}, error {row['error']:.2e}"
     if row.get("peer_error") is not None:
         text += f" and {row['peer_error']:.2e}"
+    if row.get("spilled_bytes"):
+        text += f", {row['spilled_bytes']} bytes spilled"
     if "sm_clock_mhz" in row:
         text += f", {row['sm_clock_mhz']:.0f} MHz, {row['power_w']:.0f} W"
     return text
@@ -126,7 +128,9 @@ def ablation_bases(rows):
 
 
 def ablation_cell(row):
-    return "refused" if "refused" in row else f"{row['ratio']:.3f}"
+    if "refused" in row:
+        return "refused"
+    return f"{row['ratio']:.3f}" + (" (spills)" if row.get("spilled_bytes") else "")
 
 
 def variants(rows):

@@ -35,7 +35,7 @@ result = {
     ],
     "ablation": [
         {**schedule, "change": None, "error": 2.2e-3},
-        {**schedule, **measured, "change": "persistent = false", "ratio": 0.9},
+        {**schedule, **measured, "change": "persistent = false", "ratio": 0.9, "spilled_bytes": 8},
         {**schedule, "change": "q_stages = 2", "refused": "too large"},
     ],
 }
