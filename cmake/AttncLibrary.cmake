@@ -22,14 +22,17 @@ function(attnc_tool name)
 endfunction()
 
 # Links LLVM and MLIR: the dylibs, or the archives that a static tool needs.
-#
+function(attnc_link_mlir target)
+  if(ATTNC_STATIC)
+    attnc_link_mlir_archives(${target})
+  else()
+    target_link_libraries(${target} PRIVATE MLIR LLVM)
+  endif()
+endfunction()
+
 # The archives are named as files: the interface of MLIR's imported targets
 # brings the LLVM dylib back in. Linkers take only the members that are used.
-function(attnc_link_mlir target)
-  if(NOT ATTNC_STATIC)
-    target_link_libraries(${target} PRIVATE MLIR LLVM)
-    return()
-  endif()
+function(attnc_link_mlir_archives target)
   file(GLOB archives "${LLVM_LIBRARY_DIR}/libMLIR*.a"
                      "${LLVM_LIBRARY_DIR}/libLLVM*.a")
   target_link_libraries(${target} PRIVATE ${archives} -l:libz.a -l:libzstd.a

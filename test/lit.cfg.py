@@ -1,6 +1,8 @@
 # -*- Python -*-
 import os
 import shutil
+import subprocess
+import sys
 
 import lit.formats
 from lit.llvm import llvm_config
@@ -12,6 +14,15 @@ config.excludes = ["Inputs", "Integration", "CMakeLists.txt", "check_tutorial.py
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.attnc_obj_root, "test")
 config.substitutions.append(("%attnc_src_root", config.attnc_src_root))
+config.substitutions.append(("%attnc_obj_root", config.attnc_obj_root))
+config.substitutions.append(("%attnc_cc", config.attnc_cc))
+config.substitutions.append(("%llvm_lib_dir", config.llvm_lib_dir))
+
+for python in (sys.executable, "python3", "/usr/bin/python3"):
+    if subprocess.run([python, "-c", "import numpy"], stderr=subprocess.DEVNULL).returncode == 0:
+        config.substitutions.append(("%python_numpy", python))
+        config.available_features.add("numpy")
+        break
 
 llvm_config.with_system_environment(["HOME", "TMP", "TEMP", "CUDA_HOME", "CUDA_PATH", "ATTNC_PTXAS"])
 llvm_config.use_default_substitutions()

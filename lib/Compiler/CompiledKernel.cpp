@@ -205,6 +205,7 @@ struct CompiledKernel::Impl {
   std::unique_ptr<CpuJit> cpu;
   std::unique_ptr<Executable> executable;
   std::unique_ptr<Launcher> launcher;
+  std::string manifestText;
   Origin origin = Origin::Compiled;
 };
 
@@ -217,6 +218,7 @@ CompiledKernel::Impl::load(const CachedModule &module,
   auto impl = std::make_shared<Impl>();
   impl->device = std::move(device);
   impl->origin = origin;
+  impl->manifestText = module.manifest;
   KernelCode code;
   if (impl->device->isGPU()) {
     code.image = module.image;
@@ -351,6 +353,10 @@ llvm::Error CompiledKernel::launch(Stream stream,
 
 const Manifest &CompiledKernel::getManifest() const {
   return impl->executable->getManifest();
+}
+
+const std::string &CompiledKernel::getManifestText() const {
+  return impl->manifestText;
 }
 
 Device &CompiledKernel::getDevice() const { return *impl->device; }

@@ -46,6 +46,8 @@ public:
   llvm::Error launch(Stream stream, llvm::ArrayRef<TensorView> arguments) const;
 
   const Manifest &getManifest() const;
+  /// As JSON.
+  const std::string &getManifestText() const;
   Device &getDevice() const;
 
   /// Where the code came from when it was loaded into this process.

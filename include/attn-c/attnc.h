@@ -1,0 +1,88 @@
+/*===- attnc.h - The compiler and its kernels from C -------------*- C -*-===*\
+|*                                                                            *|
+|* The interface of libattnc.so, which shows no other symbols. It only grows: *|
+|* functions keep their meaning, options are appended.                        *|
+|*                                                                            *|
+|* A function that fails says why by attnc_last_error. Everything may be      *|
+|* called from any thread.                                                    *|
+|*                                                                            *|
+\*===----------------------------------------------------------------------===*/
+
+#ifndef ATTN_C_ATTNC_H
+#define ATTN_C_ATTNC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ATTNC_API __attribute__((visibility("default")))
+
+/** "0.1.0" */
+ATTNC_API const char *attnc_version(void);
+
+/** Of the last call that failed on this thread, until the next one fails. */
+ATTNC_API const char *attnc_last_error(void);
+
+/** A compiled kernel, or sequence of kernels, that is loaded. */
+typedef struct attnc_kernel attnc_kernel;
+
+/** A null string is the default. */
+typedef struct attnc_options {
+  /** sizeof(attnc_options) of the caller: what it doesn't know is default. */
+  size_t size;
+  /** "fused" (default), "naive", "inplace" or "math". */
+  const char *variant;
+  /** "native" (default), "cpu", "sm_80" or "sm_90a". */
+  const char *target;
+  /** The entry function, where there are several. */
+  const char *entry;
+  /** Folder of compiled kernels; "off" for none. Default: $ATTNC_CACHE_DIR, or
+      attnc in $XDG_CACHE_HOME or ~/.cache. */
+  const char *cache_dir;
+  /** The GPU, as the CUDA driver numbers them. */
+  int device;
+} attnc_options;
+
+/** Compiles MLIR text of `length` bytes, or finds it compiled in memory or on
+    disk. `options` may be null. Null on failure, with the diagnostics as the
+    error. */
+ATTNC_API attnc_kernel *attnc_compile(const char *text, size_t length,
+                                      const attnc_options *options);
+
+/** All launches and graphs of the kernel must be complete. Null is allowed. */
+ATTNC_API void attnc_release(attnc_kernel *kernel);
+
+/** docs/Manifest.md as JSON: arguments, kernels, plan. Lives as long as the
+    kernel. */
+ATTNC_API const char *attnc_manifest(const attnc_kernel *kernel);
+
+/** "NVIDIA H200", or the CPU's name. Lives as long as the kernel. */
+ATTNC_API const char *attnc_device_name(const attnc_kernel *kernel);
+
+/** The shape of the `output`-th output for inputs of given shapes. `inputs`:
+    as for attnc_launch, the inputs only; their data isn't read. Writes up to
+    `capacity` sizes and returns the rank; -1 on failure. */
+ATTNC_API int attnc_output_shape(const attnc_kernel *kernel,
+                                 const void *const *inputs, size_t num_inputs,
+                                 size_t output, int64_t *sizes,
+                                 size_t capacity);
+
+/** Enqueues one forward on `stream`, a CUstream (null: the legacy default
+    stream); on the CPU, where it is null, it is complete on return.
+
+    `tensors` are pointers to DLTensor (DLPack), one an argument of the
+    manifest, inputs and outputs in its order; scalars are rank-0 tensors in
+    host memory. The memory stays the caller's. Neither allocates nor waits,
+    once a launch with the same shapes and strides was made. May be captured
+    into a CUDA graph; the kernel must outlive it. 0, or -1 on failure. */
+ATTNC_API int attnc_launch(const attnc_kernel *kernel, void *stream,
+                           const void *const *tensors, size_t num_tensors);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ATTN_C_ATTNC_H */

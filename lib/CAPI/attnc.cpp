@@ -1,0 +1,255 @@
+//===- attnc.cpp - The compiler and its kernels from C --------------------===//
+
+#include "attn-c/attnc.h"
+#include "DLPack.h"
+#include "attn/Compiler/CompiledKernel.h"
+#include "llvm/ADT/STLExtras.h"
+#include <cstring>
+#include <forward_list>
+
+using namespace attn;
+using namespace attn::dlpack;
+
+struct attnc_kernel {
+  CompiledKernel kernel;
+  /// Of GPU kernels.
+  int device;
+  std::string deviceName;
+};
+
+static std::string &getLastError() {
+  static thread_local std::string text;
+  return text;
+}
+
+/// Keeps the error for attnc_last_error.
+static void keep(llvm::Error error) {
+  getLastError() = llvm::toString(std::move(error));
+}
+
+const char *attnc_version(void) { return ATTNC_VERSION; }
+
+const char *attnc_last_error(void) { return getLastError().c_str(); }
+
+//===----------------------------------------------------------------------===//
+// Compiling
+//===----------------------------------------------------------------------===//
+
+static llvm::Expected<KernelOptions> getOptions(const attnc_options *caller) {
+  attnc_options given = {};
+  if (caller)
+    std::memcpy(&given, caller, std::min(caller->size, sizeof(given)));
+  KernelOptions options;
+  if (given.variant) {
+    auto variant = mlir::attn::symbolizeVariant(given.variant);
+    if (!variant)
+      return llvm::createStringError(
+          llvm::Twine("unknown variant '") + given.variant +
+          "'; known are naive, inplace, math and fused");
+    options.variant = *variant;
+  }
+  if (given.target)
+    options.target = given.target;
+  if (given.entry)
+    options.entry = given.entry;
+  options.device = given.device;
+  if (given.cache_dir) {
+    options.cache.reset();
+    if (llvm::StringRef(given.cache_dir) != "off")
+      options.cache.emplace(given.cache_dir);
+  }
+  return options;
+}
+
+static llvm::Expected<attnc_kernel *> compile(llvm::StringRef text,
+                                              const attnc_options *caller) {
+  llvm::Expected<KernelOptions> options = getOptions(caller);
+  if (!options)
+    return options.takeError();
+  llvm::Expected<CompiledKernel> kernel =
+      CompiledKernel::compile(text, *options);
+  if (!kernel)
+    return kernel.takeError();
+  return new attnc_kernel{*kernel, options->device,
+                          kernel->getDevice().getName()};
+}
+
+attnc_kernel *attnc_compile(const char *text, size_t length,
+                            const attnc_options *options) {
+  llvm::Expected<attnc_kernel *> kernel =
+      compile(llvm::StringRef(text, length), options);
+  if (kernel)
+    return *kernel;
+  keep(kernel.takeError());
+  return nullptr;
+}
+
+void attnc_release(attnc_kernel *kernel) { delete kernel; }
+
+const char *attnc_manifest(const attnc_kernel *kernel) {
+  return kernel->kernel.getManifestText().c_str();
+}
+
+const char *attnc_device_name(const attnc_kernel *kernel) {
+  return kernel->deviceName.c_str();
+}
+
+//===----------------------------------------------------------------------===//
+// Tensors
+//===----------------------------------------------------------------------===//
+
+/// None for a type that no argument has.
+static std::optional<DType> getDType(const DLDataType &type) {
+  static constexpr std::tuple<uint8_t, uint8_t, DType> kTypes[] = {
+      {kDLFloat, 16, DType::F16}, {kDLBfloat, 16, DType::BF16},
+      {kDLFloat, 32, DType::F32}, {kDLFloat, 64, DType::F64},
+      {kDLBool, 8, DType::I1},    {kDLInt, 8, DType::I8},
+      {kDLInt, 16, DType::I16},   {kDLInt, 32, DType::I32},
+      {kDLInt, 64, DType::I64}};
+  for (auto [code, bits, dtype] : kTypes)
+    if (type.code == code && type.bits == bits && type.lanes == 1)
+      return dtype;
+  return std::nullopt;
+}
+
+static bool isHost(const DLDevice &device) {
+  return device.type == kDLCPU || device.type == kDLCUDAHost;
+}
+
+static std::string describe(const DLDevice &device) {
+  if (isHost(device))
+    return "the CPU";
+  if (device.type == kDLCUDA || device.type == kDLCUDAManaged)
+    return "GPU " + std::to_string(device.id);
+  return "a device of type " + std::to_string(device.type);
+}
+
+static llvm::Error checkDevice(const attnc_kernel &kernel,
+                               const Argument &argument,
+                               const DLDevice &device) {
+  const bool isGPU = argument.isTensor && kernel.kernel.getDevice().isGPU();
+  const DLDevice wanted = {isGPU ? kDLCUDA : kDLCPU, isGPU ? kernel.device : 0};
+  const bool isRight =
+      isGPU ? device.type == kDLCUDAManaged ||
+                  (device.type == kDLCUDA && device.id == kernel.device)
+            : isHost(device);
+  if (isRight)
+    return llvm::Error::success();
+  return llvm::createStringError("argument '" + argument.name + "' is on " +
+                                 describe(device) + ", needed is " +
+                                 describe(wanted));
+}
+
+namespace {
+/// The tensors of a call, without memory of its own for usual numbers of them.
+class Views {
+public:
+  /// `tensor` is a DLTensor for `argument`.
+  llvm::Error add(const attnc_kernel &kernel, const Argument &argument,
+                  const void *tensor);
+
+  llvm::ArrayRef<TensorView> get() const { return views; }
+
+private:
+  llvm::SmallVector<TensorView, 8> views;
+  /// Of tensors that come without useful strides; a list, since views point
+  /// into it.
+  std::forward_list<llvm::SmallVector<int64_t, 4>> strides;
+};
+} // namespace
+
+llvm::Error Views::add(const attnc_kernel &kernel, const Argument &argument,
+                       const void *pointer) {
+  if (!pointer)
+    return llvm::createStringError("argument '" + argument.name +
+                                   "' is missing (null)");
+  const auto &tensor = *static_cast<const DLTensor *>(pointer);
+  if (llvm::Error error = checkDevice(kernel, argument, tensor.device))
+    return error;
+  std::optional<DType> dtype = getDType(tensor.dtype);
+  if (!dtype)
+    return llvm::createStringError(
+        "argument '" + argument.name + "' has DLPack type code " +
+        llvm::Twine(unsigned(tensor.dtype.code)) + " of " +
+        llvm::Twine(unsigned(tensor.dtype.bits)) + " bits and " +
+        llvm::Twine(unsigned(tensor.dtype.lanes)) + " lanes; known are " +
+        kAllDTypeNames);
+  if (tensor.rank < 0)
+    return llvm::createStringError("argument '" + argument.name +
+                                   "' has a negative rank");
+  const llvm::ArrayRef<int64_t> shape(tensor.shape, tensor.rank);
+  llvm::ArrayRef<int64_t> tensorStrides(tensor.strides, tensor.rank);
+  // Those of an empty tensor say nothing; numpy gives zeros.
+  if (!tensor.strides || llvm::is_contained(shape, 0)) {
+    strides.push_front(getRowMajorStrides(shape));
+    tensorStrides = strides.front();
+  }
+  views.push_back({*dtype, shape, tensorStrides,
+                   static_cast<char *>(tensor.data) + tensor.byteOffset});
+  return llvm::Error::success();
+}
+
+static llvm::Error launch(const attnc_kernel &kernel, Stream stream,
+                          llvm::ArrayRef<const void *> tensors) {
+  const Manifest &manifest = kernel.kernel.getManifest();
+  if (tensors.size() != manifest.arguments.size())
+    return llvm::createStringError("'" + manifest.entry + "' takes " +
+                                   llvm::Twine(manifest.arguments.size()) +
+                                   " arguments, " +
+                                   llvm::Twine(tensors.size()) + " were given");
+  Views views;
+  for (auto [argument, tensor] : llvm::zip_equal(manifest.arguments, tensors))
+    if (llvm::Error error = views.add(kernel, argument, tensor))
+      return error;
+  return kernel.kernel.launch(stream, views.get());
+}
+
+int attnc_launch(const attnc_kernel *kernel, void *stream,
+                 const void *const *tensors, size_t num_tensors) {
+  llvm::Error error =
+      kernel ? launch(*kernel, {stream}, {tensors, num_tensors})
+             : llvm::createStringError("there is no kernel (null)");
+  if (!error)
+    return 0;
+  keep(std::move(error));
+  return -1;
+}
+
+static llvm::Expected<llvm::SmallVector<int64_t, 4>>
+getOutputShape(const Manifest &manifest, llvm::ArrayRef<const void *> inputs,
+               size_t output) {
+  llvm::SmallVector<unsigned> outputs;
+  for (auto [index, argument] : llvm::enumerate(manifest.arguments))
+    if (argument.isOutput)
+      outputs.push_back(index);
+  if (output >= outputs.size())
+    return llvm::createStringError("'" + manifest.entry + "' has " +
+                                   llvm::Twine(outputs.size()) + " outputs");
+  if (inputs.size() + outputs.size() != manifest.arguments.size())
+    return llvm::createStringError(
+        "'" + manifest.entry + "' takes " +
+        llvm::Twine(manifest.arguments.size() - outputs.size()) + " inputs, " +
+        llvm::Twine(inputs.size()) + " were given");
+  std::vector<llvm::SmallVector<int64_t, 4>> shapes;
+  for (const void *input : inputs) {
+    const auto &tensor = *static_cast<const DLTensor *>(input);
+    shapes.emplace_back(tensor.shape, tensor.shape + tensor.rank);
+  }
+  auto inferred = manifest.inferShapes(shapes);
+  if (!inferred)
+    return inferred.takeError();
+  return (*inferred)[outputs[output]];
+}
+
+int attnc_output_shape(const attnc_kernel *kernel, const void *const *inputs,
+                       size_t num_inputs, size_t output, int64_t *sizes,
+                       size_t capacity) {
+  auto shape = getOutputShape(kernel->kernel.getManifest(),
+                              {inputs, num_inputs}, output);
+  if (!shape) {
+    keep(shape.takeError());
+    return -1;
+  }
+  llvm::copy(llvm::ArrayRef(*shape).take_front(capacity), sizes);
+  return shape->size();
+}

@@ -1,0 +1,18 @@
+"""Fused attention kernels, compiled when they are first needed.
+
+    import attnc
+    o = attnc.attention(q, k, v, is_causal=True)      # [B, H, N, D], as PyTorch's
+
+    kernel = attnc.compile(mlir_text)                 # one attn.attention
+    o = kernel(q, k, v)
+
+Tensors are anything that speaks DLPack: torch tensors on the GPU or the CPU,
+numpy arrays on the CPU. Nothing is copied.
+"""
+
+from ._attention import attention
+from ._kernel import Kernel, compile
+from ._library import AttncError, version
+
+__all__ = ["AttncError", "Kernel", "attention", "compile", "version"]
+__version__ = "0.1.0"

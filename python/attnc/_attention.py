@@ -1,0 +1,233 @@
+"""attention(): an operator from PyTorch's and FlashAttention's arguments."""
+
+import functools
+import re
+
+from . import _kernel, _tensors
+
+# All compile to kernels of ours; "auto" is the fused one, which serves every operator.
+_VARIANTS = {"auto": "fused", "fused": "fused", "naive": "naive", "inplace": "inplace", "math": "math"}
+
+
+def attention(
+    q,
+    k,
+    v,
+    *,
+    attn_mask=None,
+    is_causal=False,
+    window_size=(-1, -1),
+    softcap=0.0,
+    alibi_slopes=None,
+    scale=None,
+    enable_gqa=True,
+    score_mod=None,
+    mask_mod=None,
+    return_lse=False,
+    backend="auto",
+    out=None,
+    stream=None,
+):
+    """softmax(scale * q k^T) v of q [B, H, N, D], k and v [B, Hkv, M, D].
+
+    `is_causal`: query i sees keys up to i + M - N (bottom-right aligned, as
+    FlashAttention). `window_size`: keys from left before to right after that
+    position; -1 is unbounded. `softcap` c: scores become c tanh(s / c).
+    `alibi_slopes`: H numbers; -slope * distance is added to scores.
+    `score_mod` and `mask_mod`: the text of MLIR regions, with their braces, of
+    (%s: f32, %b: i32, %h: i32, %q_idx: i32, %kv_idx: i32) and, without %s,
+    of a mask; they apply after the other rules. `return_lse`: also the log of
+    the sum of exp, float32 [B, H, N]. `backend`: "auto", "fused", "naive",
+    "inplace", "math".
+
+    Kernels are compiled once for each kind of operator; all batches and lengths
+    share one.
+    """
+    if attn_mask is not None:
+        raise NotImplementedError(
+            "attn_mask: mask tensors aren't supported yet; write the mask as is_causal=, "
+            "window_size= or mask_mod="
+        )
+    if backend not in _VARIANTS:
+        raise ValueError(f"unknown backend {backend!r}; known are {', '.join(_VARIANTS)}")
+    _check_shapes(q, k, v, enable_gqa)
+    device = _tensors.device_of(q)
+    slopes = None if alibi_slopes is None else _get_slopes(alibi_slopes, q.shape[1])
+    kernel = _get_kernel(
+        _tensors.dtype_of(q), q.shape[1], k.shape[1], q.shape[3], v.shape[3], bool(is_causal),
+        tuple(window_size), float(softcap), slopes, None if scale is None else float(scale),
+        score_mod, mask_mod, bool(return_lse), _VARIANTS[backend], device,
+    )  # fmt: skip
+    return kernel(q, k, v, out=out, stream=stream)
+
+
+def _check_shapes(q, k, v, enable_gqa):
+    for name, tensor in (("q", q), ("k", k), ("v", v)):
+        if len(tensor.shape) != 4:
+            raise ValueError(
+                f"{name} has {len(tensor.shape)} dimensions, needed are 4: batch, heads, length, head dimension"
+            )
+    if not enable_gqa and q.shape[1] != k.shape[1]:
+        raise ValueError(f"q has {q.shape[1]} heads and k has {k.shape[1]}: this needs enable_gqa=True")
+
+
+def _get_slopes(slopes, num_heads):
+    if hasattr(slopes, "tolist"):
+        slopes = slopes.tolist()
+    slopes = tuple(float(slope) for slope in slopes)
+    if len(slopes) != num_heads:
+        raise ValueError(f"alibi_slopes has {len(slopes)} slopes for {num_heads} heads")
+    return slopes
+
+
+@functools.lru_cache(maxsize=256)
+def _get_kernel(
+    dtype, heads, kv_heads, qk_dim, v_dim, is_causal, window, softcap, slopes, scale, score_mod,
+    mask_mod, return_lse, variant, device,
+):  # fmt: skip
+    text = _print_module(
+        dtype, heads, kv_heads, qk_dim, v_dim, scale, return_lse,
+        _print_score_mod(softcap, slopes, score_mod), _print_mask_mod(is_causal, window, mask_mod),
+    )  # fmt: skip
+    if device is None:
+        return _kernel.compile(text, "cpu", variant)
+    return _kernel.compile(text, "native", variant, device=device)
+
+
+# --- MLIR --------------------------------------------------------------------
+
+
+def _print_module(dtype, heads, kv_heads, qk_dim, v_dim, scale, return_lse, score_mod, mask_mod):
+    q, k = (f"tensor<?x{h}x?x{qk_dim}x{dtype}>" for h in (heads, kv_heads))
+    v, o = (f"tensor<?x{h}x?x{v_dim}x{dtype}>" for h in (kv_heads, heads))
+    outs = [("o", o)] + ([("lse", f"tensor<?x{heads}x?xf32>")] if return_lse else [])
+    arguments = ", ".join(
+        f'%{name}: {type_} {{attn.name = "{name}"}}'
+        for name, type_ in [("q", q), ("k", k), ("v", v), *outs]
+    )
+    names = ", ".join("%" + name for name, _ in outs)
+    types = ", ".join(type_ for _, type_ in outs)
+    results = ", ".join(f"%r#{i}" for i in range(len(outs)))
+    attributes = "" if scale is None else f" {{scale = {_print_f32(scale)}}}"
+    return f"""func.func @attention({arguments}) -> ({types}) {{
+  %r:{len(outs)} = attn.attention ins(%q, %k, %v : {q}, {k}, {v}) outs({names} : {types}){attributes}
+{score_mod}{mask_mod} -> {types}
+  return {results} : {types}
+}}
+"""
+
+
+def _print_f32(value):
+    """A constant whatever its value, infinities and NaN included."""
+    return f"{value!r} : f32" if abs(value) < 3e38 and "e" not in repr(value) else f"{value:.9e} : f32"
+
+
+_POSITION = """    %q_len = attn.q_len : i32
+    %kv_len = attn.kv_len : i32
+    %shift = arith.subi %kv_len, %q_len : i32
+    %position = arith.addi %q_idx, %shift : i32
+"""
+
+
+def _own(text):
+    """Renames our values, so that a caller's region may use any name."""
+    return re.sub(r"%(?!(?:b|h|s|q_idx|kv_idx)\b)(?=\w)", "%attnc_", text)
+
+
+def _strip_braces(name, region):
+    text = region.strip()
+    if not (text.startswith("{") and text.endswith("}")):
+        raise ValueError(f"{name} must be the text of a region, in braces")
+    return text[1:-1]
+
+
+def _split_yield(name, region, type_):
+    """The operations before a region's attn.yield, and the value that it yields."""
+    body, found, last = _strip_braces(name, region).rpartition("attn.yield")
+    value = last.partition(":")[0].strip()
+    if not found or last.partition(":")[2].strip() != type_:
+        raise ValueError(f"{name} must end in attn.yield of {type_}")
+    return body, value
+
+
+def _print_score_mod(softcap, slopes, score_mod):
+    """Softcap, then ALiBi, then the caller's."""
+    if not softcap and slopes is None and score_mod is None:
+        return ""
+    body, score = "", "%score"
+    if softcap:
+        body += f"""    %cap = arith.constant {_print_f32(softcap)}
+    %uncapped = arith.divf {score}, %cap : f32
+    %tanh = math.tanh %uncapped : f32
+    %capped = arith.mulf %tanh, %cap : f32
+"""
+        score = "%capped"
+    if slopes is not None:
+        body += _print_alibi(slopes, score)
+        score = "%biased"
+    if score_mod is None:
+        return _own(_wrap("score_mod (%score: f32, ", body, score, "f32"))
+    own, value = _split_yield("score_mod", score_mod, "f32")
+    # A name for what the caller's region takes as %s.
+    body += f"    %zero = arith.constant -0.0 : f32\n    %s = arith.addf {score}, %zero : f32\n"
+    return _wrap(_own("score_mod (%score: f32, "), _own(body) + own, value, "f32")
+
+
+def _print_alibi(slopes, score):
+    body = _POSITION.replace("%", "%alibi_").replace("%alibi_q_idx", "%q_idx")
+    body += "    %slope0 = arith.constant " + _print_f32(slopes[0]) + "\n"
+    for head, slope in enumerate(slopes[1:], 1):
+        body += f"""    %head{head} = arith.constant {head} : i32
+    %at{head} = arith.cmpi eq, %h, %head{head} : i32
+    %own{head} = arith.constant {_print_f32(slope)}
+    %slope{head} = arith.select %at{head}, %own{head}, %slope{head - 1} : f32
+"""
+    return body + f"""    %left = arith.minsi %kv_idx, %alibi_position : i32
+    %right = arith.maxsi %kv_idx, %alibi_position : i32
+    %minus_distance = arith.subi %left, %right : i32
+    %minus_distance_f = arith.sitofp %minus_distance : i32 to f32
+    %bias = arith.mulf %slope{len(slopes) - 1}, %minus_distance_f : f32
+    %biased = arith.addf {score}, %bias : f32
+"""
+
+
+def _print_mask_mod(is_causal, window, mask_mod):
+    """All of: the window, causal, the caller's."""
+    if len(window) != 2 or any(bound < -1 for bound in window):
+        raise ValueError(f"window_size must be two bounds of -1 or more, not {window}")
+    left, right = window
+    if is_causal:
+        right = 0 if right < 0 else min(right, 0)
+    body, visible = "", []
+    if left >= 0 or right >= 0:
+        body += _POSITION.replace("%", "%window_").replace("%window_q_idx", "%q_idx")
+    for name, bound, operation, predicate in (
+        ("first", left, "subi", "sge"),
+        ("last", right, "addi", "sle"),
+    ):
+        if bound >= 0:
+            body += f"""    %{name}_bound = arith.constant {bound} : i32
+    %{name} = arith.{operation} %window_position, %{name}_bound : i32
+    %visible_{name} = arith.cmpi {predicate}, %kv_idx, %{name} : i32
+"""
+            visible.append(f"%visible_{name}")
+    body, visible = _own(body), [_own(name) for name in visible]
+    if mask_mod is not None:
+        own, value = _split_yield("mask_mod", mask_mod, "i1")
+        body += own
+        visible.append(value)
+    if not visible:
+        return ""
+    result = visible[0]
+    for index, value in enumerate(visible[1:]):
+        body += f"\n    %attnc_all{index} = arith.andi {result}, {value} : i1\n"
+        result = f"%attnc_all{index}"
+    return _wrap("mask_mod (", body, result, "i1")
+
+
+def _wrap(head, body, value, type_):
+    return f"""  {head}%b: i32, %h: i32, %q_idx: i32, %kv_idx: i32) {{
+{body}
+    attn.yield {value} : {type_}
+  }}
+"""

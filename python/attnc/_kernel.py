@@ -1,0 +1,104 @@
+"""Compiled kernels."""
+
+import ctypes
+import json
+import os
+
+from . import _tensors
+from ._library import Options, last_error, library
+
+_MAX_RANK = 8
+
+
+class Kernel:
+    """A loaded kernel, or kernel sequence. Made by compile()."""
+
+    def __init__(self, handle):
+        self._handle = handle
+        #: docs/Manifest.md
+        self.manifest = json.loads(library.attnc_manifest(handle))
+        #: "NVIDIA H200", or the CPU's name
+        self.device_name = library.attnc_device_name(handle).decode()
+        arguments = self.manifest["arguments"]
+        self._inputs = [a for a in arguments if a["role"] == "input"]
+        self._outputs = [a for a in arguments if a["role"] == "output"]
+        self._is_output = [a["role"] == "output" for a in arguments]
+        self._pointers = ctypes.c_void_p * len(arguments)
+
+    def __del__(self):
+        library.attnc_release(self._handle)
+
+    def __repr__(self):
+        entry, variant, target = (self.manifest[key] for key in ("entry", "variant", "target"))
+        return f"<attnc.Kernel {entry}: {variant} for {target} on {self.device_name}>"
+
+    def __call__(self, *tensors, out=None, stream=None):
+        """Runs one forward on the inputs; returns the output, or a tuple of them.
+
+        `out`: where to write, a tensor or a tuple; new tensors by default.
+        `stream`: a CUDA stream as a number or with `cuda_stream`; by default
+        torch's current one.
+        """
+        if len(tensors) != len(self._inputs):
+            names = ", ".join(argument["name"] for argument in self._inputs)
+            raise TypeError(f"{len(self._inputs)} inputs are needed ({names}), {len(tensors)} given")
+        views = [self._view(*pair) for pair in zip(self._inputs, tensors)]
+        outputs = self._make_outputs(tensors, views) if out is None else _as_tuple(out)
+        if len(outputs) != len(self._outputs):
+            raise TypeError(f"{len(self._outputs)} outputs are needed, out= has {len(outputs)}")
+        output_views = [_tensors.view(output) for output in outputs]
+
+        remaining_inputs, remaining_outputs = iter(views), iter(output_views)
+        pointers = self._pointers(
+            *(next(remaining_outputs if is_output else remaining_inputs)[0] for is_output in self._is_output)
+        )
+        if stream is None:
+            stream = _tensors.current_stream(outputs[0])
+        stream = getattr(stream, "cuda_stream", stream)
+        if library.attnc_launch(self._handle, stream, pointers, len(pointers)):
+            raise last_error()
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    @staticmethod
+    def _view(argument, value):
+        if argument["kind"] == "scalar" and not hasattr(value, "__dlpack__"):
+            return _tensors.view_scalar(value, argument["dtype"])
+        return _tensors.view(value)
+
+    def _make_outputs(self, tensors, views):
+        like = next(
+            tensor for argument, tensor in zip(self._inputs, tensors) if argument["kind"] == "tensor"
+        )
+        pointers = (ctypes.c_void_p * len(views))(*(address for address, _ in views))
+        sizes = (ctypes.c_int64 * _MAX_RANK)()
+        outputs = []
+        for index, argument in enumerate(self._outputs):
+            rank = library.attnc_output_shape(
+                self._handle, pointers, len(views), index, sizes, _MAX_RANK
+            )
+            if rank < 0:
+                raise last_error()
+            outputs.append(_tensors.empty_like(like, tuple(sizes[:rank]), argument["dtype"]))
+        return tuple(outputs)
+
+
+def _as_tuple(out):
+    return tuple(out) if isinstance(out, (tuple, list)) else (out,)
+
+
+def compile(mlir_text, target="native", variant="fused", *, entry=None, device=0, cache_dir=None):
+    """Compiles a module with one entry function, or finds it compiled.
+
+    `target`: "native", "cpu", "sm_80" or "sm_90a"; `variant`: "fused", "naive",
+    "inplace" or "math"; `cache_dir`: the folder of compiled kernels, "off" for
+    none. Raises AttncError with the compiler's diagnostics.
+    """
+    text = mlir_text.encode()
+    options = Options(
+        ctypes.sizeof(Options), variant.encode(), target.encode(), entry.encode() if entry else None,
+        os.fsencode(cache_dir) if cache_dir else None, device,
+    )  # fmt: skip
+    handle = library.attnc_compile(text, len(text), ctypes.byref(options))
+    if not handle:
+        raise last_error()
+    return Kernel(handle)

@@ -1,0 +1,89 @@
+"""libattnc.so through ctypes (include/attn-c/attnc.h)."""
+
+import ctypes
+import os
+
+
+class AttncError(RuntimeError):
+    """What the library refuses, with its reason."""
+
+
+class Options(ctypes.Structure):
+    """attnc_options"""
+
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("variant", ctypes.c_char_p),
+        ("target", ctypes.c_char_p),
+        ("entry", ctypes.c_char_p),
+        ("cache_dir", ctypes.c_char_p),
+        ("device", ctypes.c_int),
+    ]
+
+
+_NAME = "libattnc.so"
+_SIGNATURES = {
+    "attnc_version": (ctypes.c_char_p, []),
+    "attnc_last_error": (ctypes.c_char_p, []),
+    "attnc_compile": (
+        ctypes.c_void_p,
+        [ctypes.c_char_p, ctypes.c_size_t, ctypes.POINTER(Options)],
+    ),
+    "attnc_release": (None, [ctypes.c_void_p]),
+    "attnc_manifest": (ctypes.c_char_p, [ctypes.c_void_p]),
+    "attnc_device_name": (ctypes.c_char_p, [ctypes.c_void_p]),
+    "attnc_output_shape": (
+        ctypes.c_int,
+        [
+            ctypes.c_void_p,
+            ctypes.c_void_p,
+            ctypes.c_size_t,
+            ctypes.c_size_t,
+            ctypes.POINTER(ctypes.c_int64),
+            ctypes.c_size_t,
+        ],
+    ),
+    "attnc_launch": (
+        ctypes.c_int,
+        [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t],
+    ),
+}
+
+
+def _candidates():
+    """$ATTNC_LIBRARY alone; else this package's, the source tree's, the system's."""
+    if "ATTNC_LIBRARY" in os.environ:
+        return [os.environ["ATTNC_LIBRARY"]]
+    here = os.path.dirname(os.path.abspath(__file__))
+    tree = os.path.dirname(os.path.dirname(here))
+    folders = [here, os.path.join(tree, "build", "lib"), os.path.join(tree, "lib")]
+    return [os.path.join(folder, _NAME) for folder in folders] + [_NAME]
+
+
+def _load():
+    reasons = []
+    for path in _candidates():
+        try:
+            loaded = ctypes.CDLL(path)
+        except OSError as error:
+            reasons.append(str(error))
+            continue
+        for name, (result, arguments) in _SIGNATURES.items():
+            function = getattr(loaded, name)
+            function.restype, function.argtypes = result, arguments
+        return loaded
+    raise ImportError(
+        f"{_NAME} can't be loaded; set ATTNC_LIBRARY to its path\n  " + "\n  ".join(reasons)
+    )
+
+
+library = _load()
+
+
+def last_error():
+    return AttncError(library.attnc_last_error().decode())
+
+
+def version():
+    """Of the library."""
+    return library.attnc_version().decode()

@@ -1,0 +1,117 @@
+"""DLPack: the addresses of other libraries' tensors, and new ones like them."""
+
+import ctypes
+import sys
+
+_get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_get_pointer.restype = ctypes.c_void_p
+_get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+
+_CPU = 1
+
+
+class _DLTensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("rank", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+_SCALARS = {
+    "f32": (ctypes.c_float, 2, 32),
+    "f64": (ctypes.c_double, 2, 64),
+    "i32": (ctypes.c_int32, 0, 32),
+    "i64": (ctypes.c_int64, 0, 64),
+}
+
+_NAMES = {
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "f32": "float32",
+    "f64": "float64",
+    "i1": "bool",
+    "i8": "int8",
+    "i16": "int16",
+    "i32": "int32",
+    "i64": "int64",
+}
+_DTYPES = {name: dtype for dtype, name in _NAMES.items()}
+
+
+def _library_of(tensor):
+    return type(tensor).__module__.split(".")[0]
+
+
+def is_torch(tensor):
+    return _library_of(tensor) == "torch"
+
+
+def device_of(tensor):
+    """The GPU's number, or None for the CPU."""
+    if is_torch(tensor):
+        return tensor.device.index if tensor.device.type == "cuda" else None
+    device_type, index = tensor.__dlpack_device__()
+    return None if device_type == _CPU else index
+
+
+def dtype_of(tensor):
+    """As MLIR names it: "bf16"."""
+    name = str(tensor.dtype).rpartition(".")[2]
+    if name not in _DTYPES:
+        raise TypeError(f"tensors of {tensor.dtype} aren't supported")
+    return _DTYPES[name]
+
+
+def empty_like(tensor, shape, dtype):
+    """An uninitialised tensor of the same library, on the same device."""
+    name = _NAMES[dtype]
+    if is_torch(tensor):
+        torch = sys.modules["torch"]
+        return torch.empty(shape, dtype=getattr(torch, name), device=tensor.device)
+    if _library_of(tensor) == "numpy":
+        numpy = sys.modules["numpy"]
+        return numpy.empty(shape, dtype=getattr(numpy, name))
+    raise TypeError(
+        f"outputs for {type(tensor).__name__} can't be made here; pass them by out="
+    )
+
+
+def current_stream(tensor):
+    """Of the tensor's library and device; None is the default stream."""
+    if is_torch(tensor) and tensor.device.type == "cuda":
+        return sys.modules["torch"].cuda.current_stream(tensor.device).cuda_stream
+    return None
+
+
+def view(tensor):
+    """(address of a DLTensor, what keeps it alive)"""
+    if not hasattr(tensor, "__dlpack__"):
+        raise TypeError(f"{type(tensor).__name__} is no tensor: it has no __dlpack__")
+    if is_torch(tensor):
+        if tensor.requires_grad and sys.modules["torch"].is_grad_enabled():
+            raise NotImplementedError(
+                "attnc has no backward pass yet: call it under torch.no_grad(), or detach() "
+                "the tensors that require a gradient"
+            )
+        # -1: the launch goes to the tensor's own stream, there's nothing to wait for.
+        capsule = tensor.detach().__dlpack__(stream=-1) if tensor.is_cuda else tensor.detach().__dlpack__()
+    else:
+        capsule = tensor.__dlpack__()
+    return _get_pointer(capsule, b"dltensor"), capsule
+
+
+def view_scalar(value, dtype):
+    if dtype not in _SCALARS:
+        raise TypeError(f"scalars of {dtype} aren't supported; pass a tensor of rank 0")
+    make, code, bits = _SCALARS[dtype]
+    number = make(value)
+    tensor = _DLTensor(ctypes.addressof(number), _CPU, 0, 0, code, bits, 1, None, None, 0)
+    return ctypes.addressof(tensor), (tensor, number)

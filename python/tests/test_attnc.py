@@ -1,0 +1,232 @@
+"""The package on the CPU, against float64 in numpy."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+import numpy as np
+
+import attnc
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+
+def oracle(q, k, v, *, scale=None, score_mod=None, mask_mod=None):
+    """(o, lse) in float64, a row at a time."""
+    q, k, v = (x.astype(np.float64) for x in (q, k, v))
+    batches, heads, length, dim = q.shape
+    group = heads // k.shape[1]
+    scale = dim**-0.5 if scale is None else scale
+    o, lse = np.zeros((*q.shape[:3], v.shape[3])), np.full(q.shape[:3], -np.inf)
+    j = np.arange(k.shape[2])
+    for b, h, i in np.ndindex(batches, heads, length):
+        s = scale * (k[b, h // group] @ q[b, h, i])
+        position = i + k.shape[2] - length
+        if score_mod:
+            s = score_mod(s, h, position, j)
+        if mask_mod:
+            s = np.where(mask_mod(position, j), s, -np.inf)
+        if np.all(np.isneginf(s)):
+            continue
+        weights = np.exp(s - s.max())
+        lse[b, h, i] = s.max() + np.log(weights.sum())
+        o[b, h, i] = weights @ v[b, h // group] / weights.sum()
+    return o, lse
+
+
+def make(batches=2, heads=4, kv_heads=2, length=37, kv_length=50, dim=16, dtype=np.float32, seed=0):
+    random = np.random.default_rng(seed)
+    shapes = [(batches, heads, length, dim)] + 2 * [(batches, kv_heads, kv_length, dim)]
+    return [random.standard_normal(shape).astype(dtype) for shape in shapes]
+
+
+class AttentionTest(unittest.TestCase):
+    def check(self, arguments, tolerance=1e-5, **expected):
+        q, k, v = make()
+        o, lse = attnc.attention(q, k, v, return_lse=True, **arguments)
+        expected_o, expected_lse = oracle(q, k, v, **expected)
+        np.testing.assert_allclose(o, expected_o, atol=tolerance)
+        np.testing.assert_allclose(lse, expected_lse, atol=tolerance)
+
+    def test_plain_and_scaled(self):
+        self.check({})
+        self.check({"scale": 0.5}, scale=0.5)
+        self.check({"scale": 1e-7}, scale=1e-7)
+
+    def test_causal(self):
+        self.check({"is_causal": True}, mask_mod=lambda i, j: j <= i)
+
+    def test_window(self):
+        self.check({"window_size": (5, 3)}, mask_mod=lambda i, j: (j >= i - 5) & (j <= i + 3))
+        self.check({"window_size": (5, -1)}, mask_mod=lambda i, j: j >= i - 5)
+        self.check(
+            {"window_size": (5, 3), "is_causal": True}, mask_mod=lambda i, j: (j >= i - 5) & (j <= i)
+        )
+
+    def test_softcap_then_alibi_then_score_mod(self):
+        slopes = [0.5, 0.25, 0.125, 1e-5]
+
+        def score_mod(s, h, i, j):
+            return 2 * (3 * np.tanh(s / 3) - slopes[h] * abs(i - j))
+
+        # Values of the names that the package might use itself.
+        region = "{ %cap = arith.constant 2.0 : f32\n %x = arith.mulf %s, %cap : f32\n attn.yield %x : f32 }"
+        self.check({"softcap": 3.0, "alibi_slopes": slopes, "score_mod": region}, score_mod=score_mod)
+
+    def test_mask_mod_and_causal(self):
+        region = """{
+          %two = arith.constant 2 : i32
+          %last = arith.remui %kv_idx, %two : i32
+          %odd = arith.trunci %last : i32 to i1
+          attn.yield %odd : i1
+        }"""
+        self.check(
+            {"mask_mod": region, "is_causal": True}, mask_mod=lambda i, j: (j <= i) & (j % 2 == 1)
+        )
+
+    def test_backends(self):
+        for backend in ("auto", "fused", "naive", "inplace", "math"):
+            with self.subTest(backend):
+                self.check(
+                    {"backend": backend, "is_causal": True}, mask_mod=lambda i, j: j <= i
+                )
+
+    def test_half_and_strides(self):
+        q, k, v = make(dtype=np.float16)
+        # [B, N, H, D] memory, as models have it.
+        q, k, v = (np.ascontiguousarray(x.swapaxes(1, 2)).swapaxes(1, 2) for x in (q, k, v))
+        out = np.full(q.shape, np.nan, np.float16)
+        self.assertIs(attnc.attention(q, k, v, out=out), out)
+        np.testing.assert_allclose(out, oracle(q, k, v)[0], atol=5e-3)
+
+    def test_lengths_share_a_kernel(self):
+        for length in (0, 1, 100):
+            q, k, v = make(length=length, kv_length=length)
+            np.testing.assert_allclose(attnc.attention(q, k, v), oracle(q, k, v)[0], atol=1e-5)
+
+    def test_refusals(self):
+        q, k, v = make()
+        cases = [
+            (lambda: attnc.attention(q, k, v, attn_mask=q), NotImplementedError, "mask_mod="),
+            (lambda: attnc.attention(q, k, v, backend="fast"), ValueError, "known are auto, fused"),
+            (lambda: attnc.attention(q[0], k, v), ValueError, "q has 3 dimensions"),
+            (lambda: attnc.attention(q, k, v, enable_gqa=False), ValueError, "enable_gqa=True"),
+            (lambda: attnc.attention(q, k, v, alibi_slopes=[1]), ValueError, "1 slopes for 4 heads"),
+            (lambda: attnc.attention(q, k, v, window_size=(-2, 0)), ValueError, "two bounds"),
+            (lambda: attnc.attention(q, k, v, score_mod="%s"), ValueError, "in braces"),
+            (lambda: attnc.attention(q, k, v, mask_mod="{ }"), ValueError, "attn.yield of i1"),
+            (lambda: attnc.attention(q.astype(np.complex64), k, v), TypeError, "complex64"),
+            (lambda: attnc.attention(q.astype(np.float64), k, v), attnc.AttncError, "f64"),
+            (lambda: attnc.attention(q, k.astype(np.float16), v), attnc.AttncError, "'k': needs"),
+            (lambda: attnc.attention(q, k[:, :, ::-1], v), attnc.AttncError, "negative"),
+            (lambda: attnc.attention(q, k, v[:, :, 1:]), attnc.AttncError, "differ"),
+            (lambda: attnc.attention(q, k, v, out=q[:, :1]), attnc.AttncError, "'o': needs"),
+            (lambda: attnc.attention(q, k, v, mask_mod="{ attn.yield %x : i1 }"), attnc.AttncError, "kernel.mlir:"),
+            (lambda: attnc.attention(q, k, [1]), (TypeError, AttributeError), ""),
+        ]
+        for index, (call, error, text) in enumerate(cases):
+            with self.subTest(index), self.assertRaises(error) as raised:
+                call()
+            self.assertIn(text, str(raised.exception), index)
+
+
+TEXT = """
+func.func @scaled(%q: tensor<?x2x?x8xf32> {attn.name = "q"}, %k: tensor<?x2x?x8xf32> {attn.name = "k"},
+                  %v: tensor<?x2x?x8xf32> {attn.name = "v"}, %scale: f32 {attn.name = "scale"},
+                  %o: tensor<?x2x?x8xf32> {attn.name = "o"}) -> tensor<?x2x?x8xf32> {
+  %r = attn.attention ins(%q, %k, %v : tensor<?x2x?x8xf32>, tensor<?x2x?x8xf32>, tensor<?x2x?x8xf32>)
+    scale(%scale : f32) outs(%o : tensor<?x2x?x8xf32>) -> tensor<?x2x?x8xf32>
+  return %r : tensor<?x2x?x8xf32>
+}
+"""
+
+
+class KernelTest(unittest.TestCase):
+    def test_scalars(self):
+        kernel = attnc.compile(TEXT, target="cpu")
+        q, k, v = make(heads=2, dim=8)
+        for scale in (0.25, 3, np.float32(1.5)):
+            np.testing.assert_allclose(
+                kernel(q, k, v, scale), oracle(q, k, v, scale=float(scale))[0], atol=1e-5
+            )
+        self.assertEqual(kernel.manifest["entry"], "scaled")
+        self.assertIn("scaled: fused for cpu", repr(kernel))
+
+    def test_refusals(self):
+        kernel = attnc.compile(TEXT, target="cpu")
+        q, k, v = make(heads=2, dim=8)
+        with self.assertRaisesRegex(TypeError, r"4 inputs are needed \(q, k, v, scale\), 3 given"):
+            kernel(q, k, v)
+        with self.assertRaisesRegex(TypeError, "list is no tensor"):
+            kernel(q, k, [v], 1)
+        with self.assertRaisesRegex(TypeError, "1 outputs are needed, out= has 2"):
+            kernel(q, k, v, 1, out=(q, q))
+        for arguments, text in (
+            ({"target": "cpu9"}, "unknown target 'cpu9'"),
+            ({"variant": "quick"}, "unknown variant 'quick'"),
+            ({"target": "cpu", "entry": "none"}, "no function named 'none'"),
+        ):
+            with self.assertRaisesRegex(attnc.AttncError, text):
+                attnc.compile(TEXT, **arguments)
+
+    def test_threads(self):
+        wrong = []
+
+        def work(seed):
+            q, k, v = make(heads=2, dim=8, length=seed + 1, seed=seed)
+            expected = oracle(q, k, v, scale=1)[0]
+            for _ in range(20):
+                o = attnc.compile(TEXT, target="cpu")(q, k, v, 1)
+                if not np.allclose(o, expected, atol=1e-5):
+                    wrong.append(seed)
+
+        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_processes_share_a_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = (
+                "import sys, attnc, numpy as np\n"
+                "k = attnc.compile(sys.argv[1], target='cpu', cache_dir=sys.argv[2])\n"
+                "x = np.ones((1, 2, 4, 8), np.float32)\n"
+                "assert (k(x, x, x, 1.0) == 1).all()\n"
+            )
+            command = [sys.executable, "-c", script, TEXT, folder]
+            for _ in range(2):
+                processes = [subprocess.Popen(command) for _ in range(2)]
+                self.assertEqual([process.wait() for process in processes], [0, 0])
+                (entry,) = os.listdir(folder)
+                # The next two find it damaged.
+                os.truncate(os.path.join(folder, entry), 100)
+
+
+@unittest.skipIf(torch is None, "torch can't be imported")
+class TorchTest(unittest.TestCase):
+    def test_bfloat16_on_the_cpu(self):
+        q, k, v = (torch.from_numpy(x).bfloat16() for x in make())
+        o = attnc.attention(q, k, v, is_causal=True)
+        expected, _ = oracle(*(x.float().numpy() for x in (q, k, v)), mask_mod=lambda i, j: j <= i)
+        self.assertEqual(o.dtype, torch.bfloat16)
+        np.testing.assert_allclose(o.float().numpy(), expected, atol=4e-2)
+
+    def test_gradients_are_refused(self):
+        q, k, v = (torch.from_numpy(x) for x in make())
+        q.requires_grad_()
+        with self.assertRaisesRegex(NotImplementedError, "no backward pass yet"):
+            attnc.attention(q, k, v)
+        with torch.no_grad():
+            self.assertFalse(attnc.attention(q, k, v).requires_grad)
+
+
+if __name__ == "__main__":
+    unittest.main()
