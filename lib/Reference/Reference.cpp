@@ -2,6 +2,7 @@
 
 #include "attn/Reference/Reference.h"
 #include "ScalarProgram.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/Parallel.h"
@@ -63,8 +64,6 @@ static llvm::Error checkSupported(AttentionOp op) {
   auto refuse = [](llvm::StringRef what) {
     return llvm::createStringError("the reference doesn't support " + what);
   };
-  if (!op.getCaptures().empty())
-    return refuse("captures");
   if (op.getSink())
     return refuse("sink");
   if (op.getCuQ() || op.getCuK())
@@ -88,7 +87,7 @@ static llvm::Error checkShape(llvm::StringRef name, mlir::Value value,
 }
 
 static llvm::Error checkInputs(AttentionOp op, const ReferenceInputs &inputs) {
-  const auto &[q, k, v, scale] = inputs;
+  const auto &[q, k, v, scale, captures] = inputs;
   if (llvm::Error error = checkShape("q", op.getQ(), q))
     return error;
   if (llvm::Error error = checkShape("k", op.getK(), k))
@@ -103,6 +102,17 @@ static llvm::Error checkInputs(AttentionOp op, const ReferenceInputs &inputs) {
     return llvm::createStringError(
         scale ? "a scale is given, but the op has no scale operand"
               : "the op has a scale operand, but no scale is given");
+  if (captures.size() != op.getCaptures().size())
+    return llvm::createStringError("the op has %zu captures, %zu are given",
+                                   static_cast<size_t>(op.getCaptures().size()),
+                                   captures.size());
+  for (auto [value, capture] : llvm::zip(op.getCaptures(), captures)) {
+    auto type = llvm::cast<mlir::ShapedType>(value.getType());
+    if (failed(mlir::verifyCompatibleShape(
+            type.getShape(), llvm::ArrayRef<int64_t>(capture.shape))))
+      return llvm::createStringError(
+          "the shape of a capture doesn't fit its type in the op");
+  }
   return llvm::Error::success();
 }
 
@@ -162,14 +172,15 @@ KeysAndValues::KeysAndValues(const ReferenceInputs &inputs, int64_t batch,
 
 llvm::Error Evaluator::compileMods(AttentionOp op) {
   if (op.hasScoreMod()) {
-    auto program =
-        ScalarProgram::compile(op.getScoreMod(), /*varyingArgs=*/{0, 4});
+    auto program = ScalarProgram::compile(
+        op.getScoreMod(), /*varyingArgs=*/{0, 4}, inputs.captures);
     if (!program)
       return program.takeError();
     scoreMod = std::move(*program);
   }
   if (op.hasMaskMod()) {
-    auto program = ScalarProgram::compile(op.getMaskMod(), /*varyingArgs=*/{3});
+    auto program = ScalarProgram::compile(op.getMaskMod(), /*varyingArgs=*/{3},
+                                          inputs.captures);
     if (!program)
       return program.takeError();
     maskMod = std::move(*program);

@@ -479,7 +479,72 @@ unsigned ScalarProgram::addSlot(mlir::Value value, bool isVarying) {
   return slot;
 }
 
+template <typename T>
+static T readAs(const void *data, int64_t offset) {
+  return static_cast<const T *>(data)[offset];
+}
+
+/// Element `offset` of `data`, of which the elements have type `type`.
+static Scalar readElement(const void *data, int64_t offset, Type type) {
+  Scalar value;
+  if (auto floatType = llvm::dyn_cast<mlir::FloatType>(type)) {
+    unsigned width = floatType.getWidth();
+    uint64_t bits = width == 16   ? readAs<uint16_t>(data, offset)
+                    : width == 32 ? readAs<uint32_t>(data, offset)
+                                  : readAs<uint64_t>(data, offset);
+    value.f = toDouble(
+        llvm::APFloat(floatType.getFloatSemantics(), llvm::APInt(width, bits)));
+    return value;
+  }
+  switch (type.getIntOrFloatBitWidth()) {
+  case 1:
+    value.i = -(readAs<uint8_t>(data, offset) & 1);
+    break;
+  case 8:
+    value.i = readAs<int8_t>(data, offset);
+    break;
+  case 16:
+    value.i = readAs<int16_t>(data, offset);
+    break;
+  case 32:
+    value.i = readAs<int32_t>(data, offset);
+    break;
+  default:
+    value.i = readAs<int64_t>(data, offset);
+  }
+  return value;
+}
+
+/// As attn.capture_load says: 0 outside, and any index into a size of 1.
+llvm::Error ScalarProgram::addCaptureLoad(mlir::attn::CaptureLoadOp load) {
+  if (getWidth(load.getType()) == 0)
+    return unsupported(*load, "it takes captures of i1 to i64, f16, bf16, f32 "
+                              "and f64");
+  ReferenceCapture capture = captures.lookup(load.getSource());
+  auto declared = llvm::to_vector(
+      llvm::cast<mlir::ShapedType>(load.getSource().getType()).getShape());
+  auto eval = [capture, declared](const ScalarOpInfo &info, const Scalar *in,
+                                  Scalar *out) {
+    int64_t offset = 0;
+    for (size_t dim = 0; dim < declared.size(); ++dim) {
+      if (declared[dim] == 1)
+        continue;
+      int64_t index = in[dim].i;
+      if (index < 0 || index >= capture.shape[dim]) {
+        // All bits of both members.
+        out->i = 0;
+        return;
+      }
+      offset += index * capture.strides[dim];
+    }
+    *out = readElement(capture.data, offset, info.outType);
+  };
+  return addInstruction(*load, load.getIndices(), eval);
+}
+
 llvm::Error ScalarProgram::addOp(mlir::Operation &op) {
+  if (auto load = llvm::dyn_cast<mlir::attn::CaptureLoadOp>(op))
+    return addCaptureLoad(load);
   for (Type type :
        llvm::concat<const Type>(llvm::SmallVector<Type>(op.getOperandTypes()),
                                 llvm::SmallVector<Type>(op.getResultTypes())))
@@ -507,10 +572,16 @@ llvm::Error ScalarProgram::addOp(mlir::Operation &op) {
   if (entry == getTable().end())
     return unsupported(op, "it is not among the scalar ops it knows");
 
+  return addInstruction(op, op.getOperands(), entry->second);
+}
+
+llvm::Error ScalarProgram::addInstruction(mlir::Operation &op,
+                                          mlir::ValueRange operands,
+                                          ScalarEval eval) {
   Instruction instruction;
-  instruction.eval = entry->second;
+  instruction.eval = std::move(eval);
   bool isVarying = false;
-  for (mlir::Value operand : op.getOperands()) {
+  for (mlir::Value operand : operands) {
     unsigned slot = slots.lookup(operand);
     instruction.operands.push_back(slot);
     isVarying |= varying.test(slot);
@@ -534,9 +605,13 @@ llvm::Error ScalarProgram::addOp(mlir::Operation &op) {
 
 llvm::Expected<ScalarProgram>
 ScalarProgram::compile(mlir::Region &region,
-                       llvm::ArrayRef<unsigned> varyingArgs) {
+                       llvm::ArrayRef<unsigned> varyingArgs,
+                       llvm::ArrayRef<ReferenceCapture> captures) {
   ScalarProgram program;
   mlir::Block &block = region.front();
+  for (auto [argument, capture] :
+       llvm::zip(block.getArguments().take_back(captures.size()), captures))
+    program.captures[argument] = capture;
   for (mlir::BlockArgument arg : block.getArguments())
     program.addSlot(arg, llvm::is_contained(varyingArgs, arg.getArgNumber()));
   for (mlir::Operation &op : block.without_terminator())

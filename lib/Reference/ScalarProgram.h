@@ -3,6 +3,7 @@
 #ifndef ATTN_LIB_REFERENCE_SCALARPROGRAM_H
 #define ATTN_LIB_REFERENCE_SCALARPROGRAM_H
 
+#include "attn/Reference/Reference.h"
 #include "mlir/IR/Region.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseMap.h"
@@ -40,12 +41,15 @@ using ScalarEval =
 /// Values that don't depend on the key are computed once per row.
 class ScalarProgram {
 public:
-  /// `varyingArgs` lists the region's arguments that differ from key to key.
+  /// `varyingArgs` lists the region's arguments that differ from key to key,
+  /// and `captures` what its last arguments stand for.
   static llvm::Expected<ScalarProgram>
-  compile(mlir::Region &region, llvm::ArrayRef<unsigned> varyingArgs);
+  compile(mlir::Region &region, llvm::ArrayRef<unsigned> varyingArgs,
+          llvm::ArrayRef<ReferenceCapture> captures);
 
-  /// Evaluates the region for `numKeys` keys. `args` has one row per argument,
-  /// as `varyingArgs` says. The result has one or `numKeys` elements.
+  /// Evaluates the region for `numKeys` keys. `args` has one row per argument
+  /// that isn't a capture, as `varyingArgs` says. The result has one or
+  /// `numKeys` elements.
   ScalarRow run(llvm::MutableArrayRef<ScalarRow> args, int64_t queryLength,
                 int64_t keyLength, int64_t numKeys) const;
 
@@ -59,9 +63,13 @@ private:
   };
 
   llvm::Error addOp(mlir::Operation &op);
+  llvm::Error addCaptureLoad(mlir::attn::CaptureLoadOp load);
+  llvm::Error addInstruction(mlir::Operation &op, mlir::ValueRange operands,
+                             ScalarEval eval);
   unsigned addSlot(mlir::Value value, bool isVarying);
 
   llvm::DenseMap<mlir::Value, unsigned> slots;
+  llvm::DenseMap<mlir::Value, ReferenceCapture> captures;
   llvm::BitVector varying;
   std::vector<Instruction> instructions;
   std::vector<std::pair<unsigned, Scalar>> constants;

@@ -158,5 +158,27 @@ def reported():
     yield case("zero-scale", "f32", 64, (1, 2, 2, 70, 90), scale=0.0, mask="causal", lse=True)
 
 
+CAPTURE_SHAPES = ((2, 4, 2, 129, 129), (2, 2, 1, 33, 200), (3, 6, 3, 200, 33), (1, 2, 2, 1, 77), (2, 2, 2, 128, 192))
+
+
+def captures():
+    """Every rule that reads captured tensors, in every variant, with dtypes and shapes taken in turn."""
+    turn = itertools.count()
+    kinds = [(name, None) for name, rule in rules.SCORES.items() if rules.get_captures(rule)]
+    kinds += [(None, name) for name, rule in rules.MASKS.items() if rules.get_captures(rule)]
+    kinds += [("bias_b11k_f32", "causal"), ("alibi_slopes", "documents"), ("head_softcap", "causal_key_padding")]
+    for score, mask in kinds:
+        n = next(turn)
+        dtype = DTYPES[n % len(DTYPES)]
+        shape = CAPTURE_SHAPES[n % len(CAPTURE_SHAPES)]
+        dim = (64, 128)[n % 2]
+        name = f"captures-{dtype}-{score or 'plain'}-{mask or 'all'}-" + "x".join(map(str, shape))
+        yield Case(name, dtype, dim, shape, score, mask, lse=n % 2 == 0, static=n % 7 == 3)
+    # Nothing to read. Naive's copy for the mask has no bytes, and isn't made.
+    none = ("inplace", "math", "fused")
+    yield Case("captures-no-keys", "f32", 32, (2, 2, 2, 5, 0), "bias_b11k_f32", "documents", lse=True, variants=none)
+    yield Case("captures-no-queries", "f16", 32, (2, 2, 2, 0, 5), "bias_11qk_f16", "keep_bhqk_i1")
+
+
 def all_cases():
-    return [*matrix(), *head_dims(), *reported()]
+    return [*matrix(), *head_dims(), *reported(), *captures()]

@@ -7,8 +7,11 @@ of index arrays (see rules.py).
 import numpy as np
 
 
-def attention(q, k, v, scale=None, score=None, mask=None):
-    """(o, lse) of [B, H, N, D] arrays; query heads share the fewer K/V heads, and v may have a D of its own."""
+def attention(q, k, v, scale=None, score=None, mask=None, score_captures=None, mask_captures=None):
+    """(o, lse) of [B, H, N, D] arrays; query heads share the fewer K/V heads, and v may have a D of its own.
+
+    The captures are what the rules take by name.
+    """
     q, k, v = (x.astype(np.float64) for x in (q, k, v))
     batch, heads, nq, dim = q.shape
     nk = k.shape[2]
@@ -18,8 +21,9 @@ def attention(q, k, v, scale=None, score=None, mask=None):
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         s = q @ k.swapaxes(-1, -2) * (dim**-0.5 if scale is None else scale)
         if score:
-            s = score(s, b, h, i, j, nq, nk)
-        visible = np.broadcast_to(True if mask is None else mask(b, h, i, j, nq, nk), s.shape)
+            s = score(s, b, h, i, j, nq, nk, **score_captures or {})
+        visible = True if mask is None else mask(b, h, i, j, nq, nk, **mask_captures or {})
+        visible = np.broadcast_to(visible, s.shape)
         s = np.where(visible, s, -np.inf)
         top = s.max(axis=-1, initial=-np.inf, keepdims=True)
         top = np.where(np.isinf(top), 0.0, top)
@@ -40,6 +44,16 @@ def from_bf16(bits):
     return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
+NUMPY_TYPES = {
+    "f16": np.float16,
+    "f32": np.float32,
+    "i1": np.bool_,
+    "i8": np.int8,
+    "i32": np.int32,
+    "i64": np.int64,
+}
+
+
 def save(path, x, dtype, fortran=False):
     """Writes `x` as .npy and returns the values that the file holds."""
     order = np.asfortranarray if fortran else np.ascontiguousarray
@@ -47,7 +61,7 @@ def save(path, x, dtype, fortran=False):
         bits = order(to_bf16(x))
         np.save(path, bits.view("V2"))
         return from_bf16(bits)
-    x = order(np.asarray(x, dtype={"f16": np.float16, "f32": np.float32}[dtype]))
+    x = order(np.asarray(x, dtype=NUMPY_TYPES[dtype]))
     np.save(path, x)
     return x
 

@@ -3,9 +3,38 @@
 SCORES: name -> (body that yields %r from %s, %b, %h, %q_idx, %kv_idx;
                  function of s, b, h, i, j, nq, nk)
 MASKS:  name -> (body that yields %r, function of b, h, i, j, nq, nk)
+
+A rule that reads captured tensors has a third item, name -> Capture. Its body
+has them as %name of the type {name}, its function takes them by name.
 """
 
+import dataclasses
+from typing import Callable, Tuple
+
 import numpy as np
+
+
+@dataclasses.dataclass
+class Capture:
+    dtype: str
+    # Of "b" (batch), "h" (query heads), "q", "k" (lengths) and numbers.
+    dims: Tuple
+    # The values, from a random generator, the shape and the shape of the case.
+    make: Callable = lambda random, shape, case: random.standard_normal(shape)
+
+    def type(self, heads, static=None):
+        batch, nq, nk = static or "???"
+        sizes = {"b": batch, "h": heads, "q": nq, "k": nk}
+        return "tensor<" + "".join(f"{sizes.get(d, d)}x" for d in self.dims) + self.dtype + ">"
+
+    def values(self, random, case_shape):
+        batch, heads, _, nq, nk = case_shape
+        sizes = {"b": batch, "h": heads, "q": nq, "k": nk}
+        return self.make(random, tuple(sizes.get(d, d) for d in self.dims), case_shape)
+
+
+def get_captures(rule):
+    return rule[2] if rule and len(rule) > 2 else {}
 
 # %pos: the query's position, counted so that the last query meets the last key.
 _POSITION = """
@@ -206,6 +235,156 @@ MASKS = {
 }
 
 
+def _bias(dims, dtype):
+    """An additive bias, every dimension of which is that of the scores or 1."""
+    convert = "" if dtype == "f32" else f"\n      %f = arith.extf %x : {dtype} to f32"
+    body = (
+        f"""
+      %x = attn.capture_load %bias[%b, %h, %q_idx, %kv_idx] : {{bias}} -> {dtype}{convert}
+      %r = arith.addf %s, %{"x" if dtype == "f32" else "f"} : f32"""
+    )
+    return (body, lambda s, b, h, i, j, nq, nk, bias: s + bias, {"bias": Capture(dtype, dims)})
+
+
+for _dims in ("bhqk", "b11k", "1h1k", "11qk", "bh11", "b1q1", "1111"):
+    for _dtype in ("f32", "f16", "bf16"):
+        SCORES[f"bias_{_dims}_{_dtype}"] = _bias(tuple(int(d) if d == "1" else d for d in _dims), _dtype)
+
+
+def _t5_bucket(d):
+    """The public bidirectional rule of 32 buckets up to a distance of 128."""
+    n = abs(d)
+    with np.errstate(divide="ignore"):
+        far = 8 + (np.log(np.maximum(n, 1) / 8) / np.log(128 / 8) * 8).astype(np.int64)
+    return np.where(d > 0, 16, 0) + np.where(n < 8, n, np.minimum(far, 15))
+
+
+def _documents(random, shape, case):
+    return np.sort(random.integers(0, 5, shape), axis=-1)
+
+
+SCORES.update(
+    {
+        # Slopes of any kind, i64 lengths and i8 switches, converted.
+        "alibi_slopes": (
+            _POSITION
+            + """
+      %slope = attn.capture_load %slopes[%h] : {slopes} -> f32
+      %d = arith.subi %kv_idx, %pos : i32
+      %df = arith.sitofp %d : i32 to f32
+      %x = arith.mulf %slope, %df : f32
+      %r = arith.addf %s, %x : f32""",
+            lambda s, b, h, i, j, nq, nk, slopes: s + slopes[h] * (j - (i + nk - nq)),
+            {"slopes": Capture("f32", ("h",), lambda random, shape, case: 0.5 ** np.arange(1, shape[0] + 1))},
+        ),
+        "head_softcap": (
+            """
+      %cap = attn.capture_load %caps[%h] : {caps} -> f32
+      %a = arith.divf %s, %cap : f32
+      %t = math.tanh %a : f32
+      %r = arith.mulf %t, %cap : f32""",
+            lambda s, b, h, i, j, nq, nk, caps: caps[h] * np.tanh(s / caps[h]),
+            {"caps": Capture("f32", ("h",), lambda random, shape, case: np.arange(2.0, shape[0] + 2))},
+        ),
+        # A table by head and clipped distance: a gather for each element.
+        "relative_table": (
+            """
+      %c8 = arith.constant 8 : i32
+      %c16 = arith.constant 16 : i32
+      %zero = arith.constant 0 : i32
+      %d = arith.subi %kv_idx, %q_idx : i32
+      %d8 = arith.addi %d, %c8 : i32
+      %low = arith.maxsi %d8, %zero : i32
+      %at = arith.minsi %low, %c16 : i32
+      %x = attn.capture_load %table[%h, %at] : {table} -> bf16
+      %f = arith.extf %x : bf16 to f32
+      %r = arith.addf %s, %f : f32""",
+            lambda s, b, h, i, j, nq, nk, table: s + table[h, np.clip(j - i + 8, 0, 16)],
+            {"table": Capture("bf16", ("h", 17))},
+        ),
+        # The same without clipping: 0 outside of the table.
+        "relative_outside": (
+            """
+      %c8 = arith.constant 8 : i32
+      %d = arith.subi %kv_idx, %q_idx : i32
+      %at = arith.addi %d, %c8 : i32
+      %x = attn.capture_load %table[%h, %at] : {table} -> f16
+      %f = arith.extf %x : f16 to f32
+      %r = arith.addf %s, %f : f32""",
+            lambda s, b, h, i, j, nq, nk, table: s
+            + np.where(abs(j - i) <= 8, table[h, np.clip(j - i + 8, 0, 16)], 0),
+            {"table": Capture("f16", ("h", 17))},
+        ),
+        # One capture's element indexes another: by row, by column and by both.
+        "nested_table": (
+            """
+      %a = attn.capture_load %rows[%q_idx] : {rows} -> i32
+      %k = attn.capture_load %columns[%b, %kv_idx] : {columns} -> i64
+      %c = arith.trunci %k : i64 to i32
+      %x = attn.capture_load %table[%a, %c] : {table} -> f32
+      %r = arith.addf %s, %x : f32""",
+            lambda s, b, h, i, j, nq, nk, rows, columns, table: s + table[rows[i], columns[b, j]],
+            {
+                "rows": Capture("i32", ("q",), lambda random, shape, case: random.integers(0, 6, shape)),
+                "columns": Capture("i64", ("b", "k"), lambda random, shape, case: random.integers(0, 7, shape)),
+                "table": Capture("f32", (6, 7)),
+            },
+        ),
+    }
+)
+
+
+def _bool_mask(dims, dtype):
+    zero = "" if dtype == "i1" else f"\n      %zero = arith.constant 0 : {dtype}"
+    test = "" if dtype == "i1" else f"\n      %r = arith.cmpi ne, %x, %zero : {dtype}"
+    result = "r" if dtype == "i1" else "x"
+    body = f"""
+      %{result} = attn.capture_load %keep[%b, %h, %q_idx, %kv_idx] : {{keep}} -> {dtype}{zero}{test}"""
+
+    def make(random, shape, case):
+        return random.random(shape) < 0.6
+
+    return (body, lambda b, h, i, j, nq, nk, keep: keep != 0, {"keep": Capture(dtype, dims, make)})
+
+
+for _dims in ("bhqk", "b11k", "11qk"):
+    for _dtype in ("i1", "i8"):
+        MASKS[f"keep_{_dims}_{_dtype}"] = _bool_mask(tuple(int(d) if d == "1" else d for d in _dims), _dtype)
+
+MASKS.update(
+    {
+        "key_padding": (
+            """
+      %n = attn.capture_load %lens[%b] : {lens} -> i32
+      %r = arith.cmpi slt, %kv_idx, %n : i32""",
+            lambda b, h, i, j, nq, nk, lens: j < lens[b],
+            {"lens": Capture("i32", ("b",), lambda random, shape, case: random.integers(0, case[4] + 1, shape))},
+        ),
+        "causal_key_padding": (
+            _POSITION
+            + """
+      %n64 = attn.capture_load %lens[%b] : {lens} -> i64
+      %n = arith.trunci %n64 : i64 to i32
+      %c0 = arith.cmpi slt, %kv_idx, %n : i32
+      %c1 = arith.cmpi sle, %kv_idx, %pos : i32
+      %r = arith.andi %c0, %c1 : i1""",
+            lambda b, h, i, j, nq, nk, lens: (j < lens[b]) & (j <= i + nk - nq),
+            {"lens": Capture("i64", ("b",), lambda random, shape, case: random.integers(0, case[4] + 1, shape))},
+        ),
+        "documents": (
+            """
+      %a = attn.capture_load %of_query[%b, %q_idx] : {of_query} -> i32
+      %d = attn.capture_load %of_key[%b, %kv_idx] : {of_key} -> i32
+      %c0 = arith.cmpi eq, %a, %d : i32
+      %c1 = arith.cmpi sle, %kv_idx, %q_idx : i32
+      %r = arith.andi %c0, %c1 : i1""",
+            lambda b, h, i, j, nq, nk, of_query, of_key: (of_query[b, i] == of_key[b, j]) & (j <= i),
+            {"of_query": Capture("i32", ("b", "q"), _documents), "of_key": Capture("i32", ("b", "k"), _documents)},
+        ),
+    }
+)
+
+
 def source(dtype, heads, kv_heads, dims, score=None, mask=None, scale=None, lse=False, static=None):
     """One function `attention` of q, k, v, with dynamic batch and lengths or `static` ones.
 
@@ -216,20 +395,34 @@ def source(dtype, heads, kv_heads, dims, score=None, mask=None, scale=None, lse=
     tk, tv = (f"tensor<{batch}x{kv_heads}x{nk}x{dim}x{dtype}>" for dim in dims)
     tl = f"tensor<{batch}x{heads}x{nq}xf32>"
     outs = [("o", to)] + ([("lse", tl)] if lse else [])
-    args = [("q", tq), ("k", tk), ("v", tv)] + outs
+    captures = {
+        name: capture.type(heads, static)
+        for rule in (SCORES.get(score), MASKS.get(mask))
+        for name, capture in get_captures(rule).items()
+    }
+    args = [("q", tq), ("k", tk), ("v", tv)] + list(captures.items()) + outs
     types = ", ".join(t for _, t in outs)
     text = "func.func @attention("
     text += ", ".join(f'%{n}: {t} {{attn.name = "{n}"}}' for n, t in args)
     text += f") -> ({types}) {{\n  %result{':2' if lse else ''} = attn.attention\n"
-    text += f"      ins(%q, %k, %v : {tq}, {tk}, {tv})\n"
+    names = "".join(f", %{name}" for name in captures)
+    text += f"      ins(%q, %k, %v{names} : {', '.join([tq, tk, tv, *captures.values()])})\n"
     text += f"      outs({', '.join('%' + n for n, _ in outs)} : {types})\n"
     if scale is not None:
         text += f"      {{scale = {scale:.9e} : f32}}\n"
     index = "%b: i32, %h: i32, %q_idx: i32, %kv_idx: i32"
+    index += "".join(f", %{name}: {type}" for name, type in captures.items())
+
+    def body(rule):
+        result = rule[0]
+        for name, type in captures.items():
+            result = result.replace("{" + name + "}", type)
+        return result
+
     if score:
-        text += f"    score_mod (%s: f32, {index}) {{{SCORES[score][0]}\n      attn.yield %r : f32\n    }}\n"
+        text += f"    score_mod (%s: f32, {index}) {{{body(SCORES[score])}\n      attn.yield %r : f32\n    }}\n"
     if mask:
-        text += f"    mask_mod ({index}) {{{MASKS[mask][0]}\n      attn.yield %r : i1\n    }}\n"
+        text += f"    mask_mod ({index}) {{{body(MASKS[mask])}\n      attn.yield %r : i1\n    }}\n"
     text += f"    -> {types}\n"
     returned = "%result#0, %result#1" if lse else "%result"
     return text + f"  return {returned} : {types}\n}}\n"

@@ -35,7 +35,7 @@ TOLERANCE = {
 }
 # These add a large number to the scores, which the unfused variants keep in 16 bits:
 # the spacing of bf16 at the number is the error of exp's argument.
-COARSE_SCORES = {"relative", "alibi", "alibi_symmetric", "minus_120", "minus_490"}
+COARSE_SCORES = {"relative", "alibi", "alibi_symmetric", "alibi_slopes", "minus_120", "minus_490"}
 
 
 class Mismatch(Exception):
@@ -117,9 +117,18 @@ def run_test(args, case, variant):
             oracle.save(path(name + ".npy"), x, case.dtype, case.fortran)
             for name, x in zip("qkv", make_inputs(case))
         ]
+        files = list("qkv")
+        rule_captures = []
+        for rule in (rules.SCORES.get(case.score), rules.MASKS.get(case.mask)):
+            random = np.random.default_rng(zlib.crc32(case.name.encode()))
+            rule_captures.append({})
+            for name, capture in rules.get_captures(rule).items():
+                values = capture.values(random, case.shape)
+                rule_captures[-1][name] = oracle.save(path(name + ".npy"), values, capture.dtype)
+                files.append(name)
         outputs = ["o.npy"] + (["lse.npy"] if case.lse else [])
         command = [args.attn_run, path("attention.mlir"), f"--variant={variant}", f"--target={args.target}"]
-        command += ["--inputs=" + ",".join(path(n + ".npy") for n in "qkv"), "--repeat=0"]
+        command += ["--inputs=" + ",".join(path(n + ".npy") for n in files), "--repeat=0"]
         command += ["--outputs=" + ",".join(map(path, outputs)), "--json=" + path("report.json")]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300)
         if done.returncode:
@@ -132,6 +141,7 @@ def run_test(args, case, variant):
         case.scale,
         case.score and rules.SCORES[case.score][1],
         case.mask and rules.MASKS[case.mask][1],
+        *rule_captures,
     )
     error = compare("o", o, expected_o, get_tolerance(case, variant))
     empty = np.isneginf(expected_lse)

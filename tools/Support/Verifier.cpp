@@ -105,6 +105,17 @@ getReferenceInputs(AttentionOp op, llvm::ArrayRef<Tensor> arguments) {
       return index.takeError();
     inputs.scale = arguments[*index].toDoubles().front();
   }
+  for (mlir::Value capture : op.getCaptures()) {
+    llvm::Expected<unsigned> index = getArgumentIndex(capture, op);
+    if (!index)
+      return index.takeError();
+    const Tensor &tensor = arguments[*index];
+    ReferenceCapture view;
+    view.data = tensor.getData();
+    llvm::append_range(view.shape, tensor.getShape());
+    llvm::append_range(view.strides, tensor.getStrides());
+    inputs.captures.push_back(std::move(view));
+  }
   return inputs;
 }
 

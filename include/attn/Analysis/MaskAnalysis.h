@@ -12,7 +12,7 @@
 // visible and, of what is fully visible, the union where it is an interval.
 //
 // The result is sound for every region. It is exact if the keys visible to a
-// query tile form an interval, as for every mask of AttnMods.h.
+// query tile form an interval, as for causal masks, windows and prefixes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -11,6 +11,7 @@
 
 #include "attn/Dialect/Attn/IR/AttnOps.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Error.h"
 #include <array>
 #include <optional>
@@ -18,7 +19,8 @@
 
 namespace attn {
 
-/// A view of a rank-4 host tensor [B, H, N, D]. Strides count elements.
+/// A view of a rank-4 host tensor [B, H, N, D] of floats. Strides count
+/// elements.
 struct ReferenceTensor {
   enum class Type { F16, BF16, F32, F64 };
 
@@ -34,10 +36,19 @@ struct ReferenceTensor {
   double at(int64_t b, int64_t h, int64_t n, int64_t d) const;
 };
 
+/// A view of a host tensor of any rank that a rule reads. Booleans (i1) take a
+/// byte. Strides count elements.
+struct ReferenceCapture {
+  const void *data = nullptr;
+  llvm::SmallVector<int64_t, 4> shape, strides;
+};
+
 struct ReferenceInputs {
   ReferenceTensor q, k, v;
   /// The value of the op's scale operand; an op without one has its own scale.
   std::optional<double> scale;
+  /// One per capture of the op, of the element type that it has there.
+  std::vector<ReferenceCapture> captures;
 };
 
 /// One row of the output; `head` is the query head.

@@ -182,7 +182,10 @@ Value SequenceBuilder::inlineRule(ImplicitLocOpBuilder &body, Region &rule,
   IRMapping mapping;
   Block &block = rule.front();
   mapping.map(block.getArguments().take_front(leading.size()), leading);
-  auto indices = block.getArguments().drop_front(leading.size());
+  size_t numCaptures = op.getCaptures().size();
+  mapping.map(block.getArguments().take_back(numCaptures), op.getCaptures());
+  auto indices =
+      block.getArguments().drop_front(leading.size()).drop_back(numCaptures);
   // The indices are (b, h, m, n), or only (m, n) if the others don't matter.
   for (auto [loop, index] : llvm::enumerate(indices.take_back(numLoops))) {
     Value position = linalg::IndexOp::create(body, loop);

@@ -6,6 +6,7 @@
 #include "attn/Target/ScheduleTable.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace mlir::attn {
@@ -104,6 +105,7 @@ public:
       operands.push_back(op.getLse());
     if (op.getScaleValue())
       operands.push_back(op.getScaleValue());
+    llvm::append_range(operands, op.getCaptures());
     return operands;
   }
 
@@ -377,11 +379,19 @@ private:
   //===--------------------------------------------------------------------===//
 
   /// Clones the ops of a mod region, with lengths as scalars of the kernel, and
-  /// returns what it yields.
+  /// returns what it yields. `modArgs` are its arguments without the captures.
   Value cloneMod(Region &mod, ValueRange modArgs) {
     IRMapping mapping;
-    mapping.map(mod.getArguments(), modArgs);
+    mapping.map(mod.getArguments().take_front(modArgs.size()), modArgs);
+    mapping.map(mod.getArguments().drop_front(modArgs.size()),
+                llvm::map_to_vector(op.getCaptures(), [&](Value capture) {
+                  return arg(capture);
+                }));
     for (Operation &inner : mod.front().without_terminator()) {
+      if (auto load = dyn_cast<CaptureLoadOp>(inner)) {
+        mapping.map(load.getResult(), buildGather(load, mapping));
+        continue;
+      }
       if (isa<QLenOp>(inner))
         mapping.map(inner.getResult(0), qLen);
       else if (isa<KVLenOp>(inner))
@@ -390,6 +400,26 @@ private:
         builder.clone(inner, mapping);
     }
     return mapping.lookupOrDefault(mod.front().getTerminator()->getOperand(0));
+  }
+
+  Value buildGather(CaptureLoadOp load, const IRMapping &mapping) {
+    SmallVector<Value> indices;
+    SmallVector<int64_t> inBounds;
+    for (auto [dim, index] : llvm::enumerate(load.getIndices())) {
+      bool isBroadcast = load.isBroadcast(dim);
+      Value position = isBroadcast ? zero : mapping.lookup(index);
+      indices.push_back(position);
+      // A tile of queries and keys reaches past the last ones; batch and head
+      // never do (see CaptureLoadOp::getBounds), and constants were verified.
+      bool isVerified =
+          matchPattern(index, m_Constant()) &&
+          !cast<MemRefType>(load.getSource().getType()).isDynamicDim(dim);
+      if (isBroadcast || isVerified || position == batch || position == head)
+        inBounds.push_back(dim);
+    }
+    return tile::GatherOp::create(builder, load.getType(),
+                                  mapping.lookup(load.getSource()), indices,
+                                  inBounds);
   }
 
   void inlineScoreMod(Region &body) {
@@ -519,7 +549,7 @@ private:
     return result;
   }
 
-  /// q, k, v, o and lse once each.
+  /// q, k, v, o, lse and captures once each.
   Value countBytes(Value batches, Value qLen, Value kvLen) {
     int64_t elementBytes = op.getElementType().getIntOrFloatBitWidth() / 8;
     int64_t headDims = op.getQKHeadDim() + op.getVHeadDim();
@@ -529,8 +559,20 @@ private:
                                 (headDims * elementBytes + lseBytes))});
     Value keyBytes = product(
         {kvLen, constant(op.getNumKVHeads() * headDims * elementBytes)});
-    return product(
+    Value bytes = product(
         {batches, arith::AddIOp::create(builder, queryBytes, keyBytes)});
+    for (Value capture : op.getCaptures())
+      bytes = arith::AddIOp::create(builder, bytes, countBytes(capture));
+    return bytes;
+  }
+
+  Value countBytes(Value capture) {
+    auto type = cast<MemRefType>(capture.getType());
+    SmallVector<Value> factors = {
+        constant(llvm::divideCeil(type.getElementTypeBitWidth(), 8))};
+    for (int64_t dim = 0; dim < type.getRank(); ++dim)
+      factors.push_back(getSize(capture, dim));
+    return product(factors);
   }
 
   /// Both matrix products, dense.
@@ -548,7 +590,7 @@ private:
 LogicalResult verifyInnermostStrides(AttentionOp op) {
   for (Value operand : FusedKernelBuilder::getKernelOperands(op)) {
     auto memref = dyn_cast<MemRefType>(operand.getType());
-    if (memref && !memref.isLastDimUnitStride())
+    if (memref && memref.getRank() > 0 && !memref.isLastDimUnitStride())
       return op.emitOpError("takes memrefs with innermost stride 1, not ")
              << memref << "; copy it to a contiguous one first";
   }

@@ -59,10 +59,19 @@ LogicalResult BodyBuilder::verify(linalg::GenericOp op) {
   SetVector<Value> captured;
   getUsedValuesDefinedAbove(op.getRegion(), captured);
   for (Value value : captured)
-    if (!matchPattern(value, m_Constant()))
+    if (!matchPattern(value, m_Constant()) && !isa<MemRefType>(value.getType()))
       return emitUnsupported(op, "uses a value from outside of its body; make "
                                  "it an input");
   return success();
+}
+
+SmallVector<Value> BodyBuilder::getKernelOperands(linalg::GenericOp op) {
+  SetVector<Value> captured;
+  getUsedValuesDefinedAbove(op.getRegion(), captured);
+  SmallVector<Value> operands(op->getOperands());
+  llvm::copy_if(captured, std::back_inserter(operands),
+                [](Value value) { return isa<MemRefType>(value.getType()); });
+  return operands;
 }
 
 void BodyBuilder::loadOperand(OpOperand &operand, ArrayRef<Value> starts) {
@@ -96,6 +105,31 @@ void BodyBuilder::inlineIndex(linalg::IndexOp index, ArrayRef<Value> starts) {
                    loop + 1 == starts.size() ? Extent::Columns : Extent::Rows);
 }
 
+/// True if `index` is a loop's, and not of one of the last two, whose tile may
+/// reach past the end. A rule's batch and head are such (see
+/// CaptureLoadOp::getBounds).
+static bool isInBounds(Value index, unsigned numLoops) {
+  if (auto cast = index.getDefiningOp<arith::IndexCastOp>())
+    index = cast.getIn();
+  auto loop = index.getDefiningOp<linalg::IndexOp>();
+  return loop && loop.getDim() + 2 < numLoops;
+}
+
+void BodyBuilder::inlineCaptureLoad(CaptureLoadOp load) {
+  auto type = cast<MemRefType>(load.getSource().getType());
+  SmallVector<Value> indices;
+  SmallVector<int64_t> inBounds;
+  for (auto [dim, index] : llvm::enumerate(load.getIndices())) {
+    bool isConstant =
+        matchPattern(index, m_Constant()) && !type.isDynamicDim(dim);
+    if (load.isBroadcast(dim) || isConstant ||
+        isInBounds(index, op.getNumLoops()))
+      inBounds.push_back(dim);
+    indices.push_back(load.isBroadcast(dim) ? builder.getI32(0) : index);
+  }
+  inliner.mapGather(load, builder.getArg(load.getSource()), indices, inBounds);
+}
+
 LogicalResult BodyBuilder::inlineOp(Operation &inner, ArrayRef<Value> starts) {
   for (Value operand : inner.getOperands())
     if (operand.getParentRegion() != &op.getRegion() &&
@@ -103,6 +137,10 @@ LogicalResult BodyBuilder::inlineOp(Operation &inner, ArrayRef<Value> starts) {
       inliner.map(operand, builder.getArg(operand), Extent::Scalar);
   if (auto index = dyn_cast<linalg::IndexOp>(inner)) {
     inlineIndex(index, starts);
+    return success();
+  }
+  if (auto load = dyn_cast<CaptureLoadOp>(inner)) {
+    inlineCaptureLoad(load);
     return success();
   }
   if (isa<arith::ConstantOp>(inner)) {

@@ -47,7 +47,7 @@ LogicalResult attn::buildElementwise(KernelBuilder &builder,
   std::string type;
   llvm::raw_string_ostream(type) << getNamedType(op);
   if (failed(builder.begin(builder.getStep("elementwise") + "_" + type,
-                           op->getOperands(), sizes.numWarps)))
+                           BodyBuilder::getKernelOperands(op), sizes.numWarps)))
     return failure();
   SmallVector<Value> starts = builder.splitPrograms(*loops);
   BodyBuilder body(builder, op, {rows.tile, columns.tile});

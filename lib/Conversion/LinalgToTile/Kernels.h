@@ -61,6 +61,10 @@ public:
   /// Diagnoses accesses and captured values that a kernel can't have.
   static LogicalResult verify(linalg::GenericOp op);
 
+  /// What the op's kernel takes: its operands and the captures that its body
+  /// reads.
+  static SmallVector<Value> getKernelOperands(linalg::GenericOp op);
+
   /// Loads the operands at the loops' positions, and emits the body's ops but
   /// `skip`.
   LogicalResult build(ArrayRef<Value> starts, Operation *skip = nullptr);
@@ -77,6 +81,7 @@ private:
   void loadOperand(OpOperand &operand, ArrayRef<Value> starts);
   LogicalResult inlineOp(Operation &inner, ArrayRef<Value> starts);
   void inlineIndex(linalg::IndexOp index, ArrayRef<Value> starts);
+  void inlineCaptureLoad(CaptureLoadOp load);
 
   KernelBuilder &builder;
   linalg::GenericOp op;

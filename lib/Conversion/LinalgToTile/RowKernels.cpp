@@ -398,7 +398,8 @@ LogicalResult attn::buildRowReduction(KernelBuilder &builder,
   std::string type;
   llvm::raw_string_ostream(type) << reduction->element.getType();
   if (failed(builder.begin(builder.getStep("reduce") + "_" + type,
-                           op->getOperands(), builder.getSizes().numWarps)))
+                           BodyBuilder::getKernelOperands(op),
+                           builder.getSizes().numWarps)))
     return failure();
   std::prev(loops->end(), 2)->tile = builder.getSizes().rows;
   SmallVector<Value> starts =

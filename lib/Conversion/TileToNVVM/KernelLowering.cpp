@@ -241,6 +241,7 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
       .Case([&](scf::IfOp op) { return lowerIf(op); })
       .Case([&](AllocBufferOp) { return success(); })
       .Case([&](LoadOp op) { return lowerLoad(op); })
+      .Case([&](GatherOp op) { return lowerGather(op); })
       .Case([&](StoreOp op) { return lowerStore(op); })
       .Case([&](AsyncLoadOp op) { return lowerAsyncLoad(op); })
       .Case([&](AsyncCommitOp) {

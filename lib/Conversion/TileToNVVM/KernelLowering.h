@@ -84,10 +84,13 @@ protected:
   Access getAccess(Value memref, ValueRange indices, int64_t rank);
   Value isVectorAligned(const Access &access, int64_t elements);
   LogicalResult lowerLoad(LoadOp op);
+  LogicalResult lowerGather(GatherOp op);
   LogicalResult lowerStore(StoreOp op);
   Fragment emitLoad(const Access &access, RankedTensorType type, bool vector);
   void emitStore(const Access &access, RankedTensorType type,
                  ArrayRef<Value> fragment, bool vector);
+  Value emitElementLoad(ThreadEmitter::GlobalAddress address, Type element,
+                        Value predicate);
   void emitQuadStore(const Access &access, RankedTensorType type,
                      ArrayRef<Value> fragment);
   Value getPredicate(const Access &access, const RegisterLayout &layout,

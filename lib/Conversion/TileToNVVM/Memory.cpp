@@ -9,6 +9,8 @@
 
 #include "KernelLowering.h"
 #include "mlir/IR/Matchers.h"
+#include <map>
+#include <vector>
 
 using namespace mlir;
 using namespace mlir::tile;
@@ -17,6 +19,11 @@ static constexpr int64_t kVectorBytes = SharedSwizzle::kChunkBytes;
 
 static RankedTensorType getTileType(Value value) {
   return cast<RankedTensorType>(value.getType());
+}
+
+/// An i1 takes a byte.
+static int64_t getMemoryBytes(Type element) {
+  return llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
 }
 
 /// A tile's place in a memref. Positions are within the last dimension(s).
@@ -57,7 +64,7 @@ KernelLowering::getAccess(Value memref, ValueRange indices, int64_t tileRank) {
   access.memref = memrefs[memref];
   int64_t rank = indices.size();
   Type element = cast<MemRefType>(memref.getType()).getElementType();
-  access.elementBytes = element.getIntOrFloatBitWidth() / 8;
+  access.elementBytes = getMemoryBytes(element);
   access.colIndex = indices.back();
   access.col = getScalar(indices.back());
   access.colLimit = access.memref.sizes.back();
@@ -183,6 +190,25 @@ static TilePosition getMemoryOffset(RankedTensorType type,
   return offset;
 }
 
+/// One element of memory, 0 where `predicate` doesn't hold.
+Value KernelLowering::emitElementLoad(ThreadEmitter::GlobalAddress address,
+                                      Type element, Value predicate) {
+  switch (getMemoryBytes(element)) {
+  case 1: {
+    Value byte = emit.loadGlobal8(address, predicate);
+    return element.isInteger(1)
+               ? Value(emit.create<LLVM::TruncOp>(element, byte))
+               : byte;
+  }
+  case 2:
+    return emit.bitcast(emit.loadGlobal16(address, predicate), element);
+  default: {
+    int64_t words = getMemoryBytes(element) / 4;
+    return emit.joinWords(emit.loadGlobal(address, words, predicate), element);
+  }
+  }
+}
+
 Fragment KernelLowering::emitLoad(const Access &access, RankedTensorType type,
                                   bool vector) {
   RegisterLayout layout = getLayout(type);
@@ -195,21 +221,27 @@ Fragment KernelLowering::emitLoad(const Access &access, RankedTensorType type,
     Value predicate = getPredicate(own, layout, offset, type);
     ThreadEmitter::GlobalAddress pointer =
         getAddress(own, getMemoryOffset(type, offset));
-    if (run.count * access.elementBytes == 1) {
-      elements.push_back(emit.loadGlobal8(pointer, predicate));
-      continue;
-    }
-    if (run.count * access.elementBytes == 2) {
-      elements.push_back(
-          emit.bitcast(emit.loadGlobal16(pointer, predicate), element));
+    if (run.count == 1) {
+      elements.push_back(emitElementLoad(pointer, element, predicate));
       continue;
     }
     int64_t words = run.count * access.elementBytes / 4;
-    for (Value word : emit.loadGlobal(pointer, words, predicate)) {
+    SmallVector<Value> loaded = emit.loadGlobal(pointer, words, predicate);
+    if (access.elementBytes == 8) {
+      for (int64_t i = 0; i < words; i += 2)
+        elements.push_back(
+            emit.joinWords(ArrayRef(loaded).slice(i, 2), element));
+      continue;
+    }
+    for (Value word : loaded) {
       if (access.elementBytes == 2)
         pairs.push_back(emit.bitcast(word, VectorType::get(2, element)));
       else if (access.elementBytes == 1)
-        llvm::append_range(elements, emit.splitWord(word));
+        for (Value byte : emit.splitWord(word))
+          elements.push_back(
+              element.isInteger(1)
+                  ? Value(emit.create<LLVM::TruncOp>(element, byte))
+                  : byte);
       else
         elements.push_back(emit.bitcast(word, element));
     }
@@ -304,8 +336,11 @@ void KernelLowering::emitQuadStore(const Access &access, RankedTensorType type,
 LogicalResult KernelLowering::lowerLoad(LoadOp op) {
   RankedTensorType type = getTileType(op.getResult());
   int64_t bits = type.getElementTypeBitWidth();
-  if (bits != 8 && bits != 16 && bits != 32)
-    return op.emitOpError("loads elements of 8, 16 or 32 bits on the GPU, not ")
+  bool isKnown = bits == 8 || bits == 16 || bits == 32 ||
+                 (!isInShared(type) && (bits == 1 || bits == 64));
+  if (!isKnown)
+    return op.emitOpError("loads elements of 1 (in registers), 8, 16, 32 or 64 "
+                          "(in registers) bits on the GPU, not ")
            << type.getElementType();
   Access access = getAccess(op.getSource(), op.getIndices(), type.getRank());
   if (isInShared(type)) {
@@ -334,6 +369,68 @@ LogicalResult KernelLowering::lowerLoad(LoadOp op) {
   fragments[op.getResult()] = Fragment(emit.createIfElse(
       aligned, [&] { return load(/*vector=*/true); },
       [&] { return load(/*vector=*/false); }));
+  return success();
+}
+
+LogicalResult KernelLowering::lowerGather(GatherOp op) {
+  Type element = cast<MemRefType>(op.getSource().getType()).getElementType();
+  int64_t bits = element.getIntOrFloatBitWidth();
+  if (bits != 1 && bits != 8 && bits != 16 && bits != 32 && bits != 64)
+    return op.emitOpError("reads elements of 1, 8, 16, 32 or 64 bits on the "
+                          "GPU, not ")
+           << element;
+  const MemRefArgument memref = memrefs[op.getSource()];
+  struct Position {
+    Value offset, isInside;
+  };
+  auto move = [&](Position &position, int64_t dim, Value index) {
+    Value step = emit.mul(emit.extend(index), memref.strides[dim]);
+    position.offset = emit.add(position.offset, step);
+    if (llvm::is_contained(op.getInBounds(), dim))
+      return;
+    // One unsigned comparison covers negative indices.
+    Value inside = emit.create<LLVM::ICmpOp>(LLVM::ICmpPredicate::ult, index,
+                                             memref.sizes[dim]);
+    position.isInside =
+        position.isInside ? emit.andBits(position.isInside, inside) : inside;
+  };
+  // Indices that are the same for all elements first, so that it is once.
+  Position common = {emit.i64(0), Value()};
+  SmallVector<int64_t> tileDims;
+  for (auto [dim, index] : llvm::enumerate(op.getIndices())) {
+    if (isa<RankedTensorType>(index.getType()))
+      tileDims.push_back(dim);
+    else
+      move(common, dim, getScalar(index));
+  }
+  auto read = [&](const Position &position) {
+    Value pointer = emit.globalPointer(memref.pointer, position.offset,
+                                       getMemoryBytes(element));
+    Value inside = position.isInside ? position.isInside : emit.i1(true);
+    return emitElementLoad({pointer}, element, inside);
+  };
+  auto type = dyn_cast<RankedTensorType>(op.getType());
+  if (!type) {
+    scalars.map(op.getResult(), read(common));
+    return success();
+  }
+  SmallVector<Value> elements;
+  // Elements of one row or column often have the same indices.
+  std::map<std::vector<const void *>, Value> known;
+  for (size_t i = 0, e = getLayout(type).getOffsets().size(); i < e; ++i) {
+    std::vector<const void *> key;
+    for (int64_t dim : tileDims)
+      key.push_back(getFragment(op.getIndices()[dim])[i].getAsOpaquePointer());
+    Value &value = known[key];
+    if (!value) {
+      Position position = common;
+      for (int64_t dim : tileDims)
+        move(position, dim, getFragment(op.getIndices()[dim])[i]);
+      value = read(position);
+    }
+    elements.push_back(value);
+  }
+  fragments[op.getResult()] = pack(type, elements);
   return success();
 }
 

@@ -498,6 +498,15 @@ void ThreadEmitter::storeGlobal8(GlobalAddress address, Value value,
             "b,l,h");
 }
 
+Value ThreadEmitter::joinWords(ArrayRef<Value> words, Type type) {
+  if (words.size() == 1)
+    return bitcast(words[0], type);
+  Value pair = create<LLVM::PoisonOp>(VectorType::get(2, getI32Type()));
+  for (auto [i, word] : llvm::enumerate(words))
+    pair = create<LLVM::InsertElementOp>(pair, word, i32(i));
+  return bitcast(pair, type);
+}
+
 SmallVector<Value> ThreadEmitter::splitWord(Value word) {
   Value bytes = bitcast(word, VectorType::get(4, getI8Type()));
   SmallVector<Value> result;

@@ -93,6 +93,8 @@ public:
   Value loadGlobal8(GlobalAddress address, Value predicate);
   void storeGlobal8(GlobalAddress address, Value value, Value predicate);
 
+  /// The 32- or 64-bit value of `type` whose words, lowest first, these are.
+  Value joinWords(ArrayRef<Value> words, Type type);
   /// The four bytes of a word, and the words of some bytes.
   SmallVector<Value> splitWord(Value word);
   SmallVector<Value> joinBytes(ValueRange bytes);

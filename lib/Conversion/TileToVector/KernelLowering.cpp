@@ -107,6 +107,8 @@ void KernelLowering::emitOp(Operation *op, const BlockSchedule &schedule,
                             int64_t unit) {
   if (auto load = dyn_cast<LoadOp>(op))
     return emitLoad(load);
+  if (auto gather = dyn_cast<GatherOp>(op))
+    return emitGather(gather);
   if (auto store = dyn_cast<StoreOp>(op))
     return emitStore(store);
   if (auto mma = dyn_cast<MmaOp>(op))

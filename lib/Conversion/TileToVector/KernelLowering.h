@@ -85,6 +85,8 @@ private:
   void emitFor(scf::ForOp op, const BlockSchedule &schedule, int64_t unit);
   void emitIf(scf::IfOp op);
   void emitLoad(LoadOp op);
+  void emitGather(GatherOp op);
+  Value emitGather(GatherOp op, Point &point);
   void emitStore(StoreOp op);
   void emitAnyExceeds(AnyExceedsOp op);
   void emitFoldSum(FoldSumOp op);

@@ -26,7 +26,7 @@ bool cpu::isLoopOp(Operation *op) {
     return true;
   return op->getNumResults() == 1 &&
          getTileTypeOrNull(op->getResult(0).getType()) &&
-         OpTrait::hasElementwiseMappableTraits(op);
+         (isa<GatherOp>(op) || OpTrait::hasElementwiseMappableTraits(op));
 }
 
 RankedTensorType cpu::getLoopSpace(Operation *op) {

@@ -241,6 +241,8 @@ void KernelLowering::emitLoopOp(Operation *op, Point &point) {
       max = e.splat(evaluateScalar(expDiff.getMax(), point.outer), lanes);
     result = emitExpDiff(e, evaluate(expDiff.getSource(), point), max,
                          scalars.lookup(expDiff.getScale()));
+  } else if (auto gather = dyn_cast<GatherOp>(op)) {
+    result = emitGather(gather, point);
   } else {
     SmallVector<Value> operands;
     for (Value operand : op->getOperands())

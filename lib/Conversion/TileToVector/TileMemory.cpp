@@ -1,6 +1,7 @@
 //===- TileMemory.cpp - Loads and stores of tiles -----------------------===//
 
 #include "KernelLowering.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
 using namespace mlir::tile;
@@ -240,4 +241,120 @@ void KernelLowering::emitStore(StoreOp op) {
   e.loop(w.rowBegin, w.rowEnd, 1, [&](Value row) {
     e.loop(w.colBegin, w.colEnd, 1, [&](Value col) { copy(row, col, 0); });
   });
+}
+
+//===----------------------------------------------------------------------===//
+// Gathers
+//===----------------------------------------------------------------------===//
+
+/// The type to read `element` as: 16-bit floats, which not every CPU has
+/// registers for, as integers.
+static Type getGatherType(Type element) {
+  if (element.isF16() || element.isBF16())
+    return IntegerType::get(element.getContext(), 16);
+  return getMemoryType(element);
+}
+
+/// `value`, of type getGatherType(element), as `element`.
+static Value convertGathered(Emitter &e, Value value, Type element) {
+  Type type = element;
+  if (auto vector = dyn_cast<VectorType>(value.getType()))
+    type = VectorType::get(vector.getShape(), element);
+  if (value.getType() == type)
+    return value;
+  if (element.isInteger(1))
+    return arith::TruncIOp::create(e.b, e.loc, type, value);
+  return arith::BitcastOp::create(e.b, e.loc, type, value);
+}
+
+namespace {
+/// The element that some of a gather's indices lead to, and whether it exists
+/// (null: it does).
+struct GatherPosition {
+  Value offset, exists;
+
+  void move(Emitter &e, Value index, Value size, Value stride,
+            bool isInBounds) {
+    offset = e.add(offset, e.mul(index, stride));
+    if (isInBounds)
+      return;
+    // One unsigned comparison covers negative indices.
+    Value inside = arith::CmpIOp::create(e.b, e.loc, arith::CmpIPredicate::ult,
+                                         index, size);
+    exists = exists ? e.b.createOrFold<arith::AndIOp>(e.loc, exists, inside)
+                    : inside;
+  }
+};
+} // namespace
+
+/// The position by the indices that are the same for all elements.
+static GatherPosition moveByScalars(Emitter &e, GatherOp op,
+                                    const MemRefArg &arg,
+                                    const IRMapping &scalars) {
+  GatherPosition position = {e.i64(0), Value()};
+  for (auto [dim, index] : llvm::enumerate(op.getIndices()))
+    if (!isTile(index))
+      position.move(e, e.toI64(scalars.lookup(index)), arg.sizes[dim],
+                    arg.strides[dim],
+                    llvm::is_contained(op.getInBounds(), int64_t(dim)));
+  return position;
+}
+
+void KernelLowering::emitGather(GatherOp op) {
+  const MemRefArg &arg = memrefs[op.getSource()];
+  GatherPosition position = moveByScalars(e, op, arg, scalars);
+  Type element = op.getType(), memory = getGatherType(element);
+  auto read = [&] {
+    return convertGathered(e, e.load(arg.pointer, position.offset, memory, 0),
+                           element);
+  };
+  if (!position.exists)
+    return scalars.map(op.getResult(), read());
+  auto branch = scf::IfOp::create(builder, e.loc, TypeRange{element},
+                                  position.exists, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(builder, e.loc, read());
+  builder.setInsertionPointToStart(branch.elseBlock());
+  Value zero =
+      arith::ConstantOp::create(builder, e.loc, builder.getZeroAttr(element));
+  scf::YieldOp::create(builder, e.loc, zero);
+  scalars.map(op.getResult(), branch.getResult(0));
+}
+
+/// The elements at one place of the loop nest.
+Value KernelLowering::emitGather(GatherOp op, Point &point) {
+  const MemRefArg &arg = memrefs[op.getSource()];
+  int64_t lanes = point.geometry.lanes;
+  GatherPosition common = moveByScalars(e, op, arg, scalars);
+  auto vectorOf = [&](Type type) { return VectorType::get({lanes}, type); };
+  Type element = getType(op.getResult()).getElementType();
+  Type memory = getGatherType(element);
+
+  GatherPosition position = {e.splat(e.i64(0), lanes), Value()};
+  if (common.exists)
+    position.exists = e.splat(common.exists, lanes);
+  for (auto [dim, index] : llvm::enumerate(op.getIndices())) {
+    if (!isTile(index))
+      continue;
+    Value wide = arith::ExtSIOp::create(
+        builder, e.loc, vectorOf(builder.getI64Type()), evaluate(index, point));
+    position.move(e, wide, e.splat(arg.sizes[dim], lanes),
+                  e.splat(arg.strides[dim], lanes),
+                  llvm::is_contained(op.getInBounds(), int64_t(dim)));
+  }
+  if (!position.exists)
+    position.exists = e.splat(
+        arith::ConstantIntOp::create(builder, e.loc, 1, /*width=*/1), lanes);
+  Value base = e.address(arg.pointer, common.offset, memory);
+  Value pointers =
+      LLVM::GEPOp::create(builder, e.loc, vectorOf(base.getType()), memory,
+                          base, ArrayRef<LLVM::GEPArg>{position.offset});
+  Value zero = arith::ConstantOp::create(builder, e.loc,
+                                         builder.getZeroAttr(vectorOf(memory)));
+  unsigned alignment = memory.getIntOrFloatBitWidth() / 8;
+  Value gathered = LLVM::masked_gather::create(
+      builder, e.loc, vectorOf(memory), pointers, position.exists, zero,
+      builder.getI32IntegerAttr(alignment));
+  return convertGathered(e, gathered, element);
 }

@@ -60,16 +60,17 @@ static LogicalResult verifyOp(Operation *op, KernelOp kernel) {
   for (Value operand : op->getOperands())
     if (isa<BaseMemRefType>(operand.getType()) &&
         (!isKernelArgument(operand, kernel) ||
-         !isa<LoadOp, StoreOp, memref::DimOp>(op)))
-      return op->emitOpError("uses a memref; only tile.load, tile.store and "
-                             "memref.dim may, and of kernel arguments");
+         !isa<LoadOp, GatherOp, StoreOp, memref::DimOp>(op)))
+      return op->emitOpError("uses a memref; only tile.load, tile.gather, "
+                             "tile.store and memref.dim may, and of kernel "
+                             "arguments");
   for (Type type : op->getResultTypes())
     if (failed(verifyType(op, type)))
       return failure();
 
   if (isa<KVLoopOp, MaskOp, ScoreModOp, OnlineSoftmaxOp>(op))
     return op->emitOpError("must be lowered before convert-tile-to-vector");
-  if (isa<LoadOp, StoreOp, MmaOp, ReduceOp, AnyExceedsOp, FoldSumOp,
+  if (isa<LoadOp, GatherOp, StoreOp, MmaOp, ReduceOp, AnyExceedsOp, FoldSumOp,
           BroadcastOp, IotaOp, ExpDiffOp, ProgramIdOp, ReturnOp,
           tensor::SplatOp, scf::ForOp, scf::IfOp, scf::YieldOp>(op))
     return success();

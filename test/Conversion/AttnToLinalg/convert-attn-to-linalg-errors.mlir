@@ -15,11 +15,11 @@ func.func @head_dim(%q: tensor<1x2x8x44xf32>) -> tensor<1x2x8x44xf32> {
 
 // -----
 
-func.func @captures(%q: tensor<1x2x8x64xf32>, %c: tensor<2xf32>) -> tensor<1x2x8x64xf32> {
+func.func @captures(%q: tensor<1x2x8x64xf32>, %c: tensor<2xf64>) -> tensor<1x2x8x64xf32> {
   %e = tensor.empty() : tensor<1x2x8x64xf32>
-  // expected-error @below {{captures are not supported yet}}
+  // expected-error @below {{captures of f64 are not supported yet}}
   // expected-note @below {{supported:}}
-  %r = attn.attention ins(%q, %q, %q, %c : tensor<1x2x8x64xf32>, tensor<1x2x8x64xf32>, tensor<1x2x8x64xf32>, tensor<2xf32>)
+  %r = attn.attention ins(%q, %q, %q, %c : tensor<1x2x8x64xf32>, tensor<1x2x8x64xf32>, tensor<1x2x8x64xf32>, tensor<2xf64>)
                       outs(%e : tensor<1x2x8x64xf32>) -> tensor<1x2x8x64xf32>
   return %r : tensor<1x2x8x64xf32>
 }

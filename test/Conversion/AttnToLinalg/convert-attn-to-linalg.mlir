@@ -114,3 +114,21 @@ func.func @rules(%q: tensor<1x8x?x32xf16>, %k: tensor<1x8x?x32xf16>, %v: tensor<
     } -> tensor<1x8x?x32xf16>
   return %r : tensor<1x8x?x32xf16>
 }
+
+// Rules read their captures where the sequence applies them.
+// NAIVE-LABEL: func.func @captures
+// NAIVE-SAME: %[[C:[a-z0-9]+]]: tensor<?xf32>
+// NAIVE: linalg.generic {{.*}} attrs = {attn.step = "{{.*}}_score_mod"}
+// NAIVE: %[[J:.*]] = linalg.index 3
+// NAIVE: %[[J32:.*]] = arith.index_cast %[[J]] : index to i32
+// NAIVE: attn.capture_load %[[C]][%[[J32]]] : tensor<?xf32> -> f32
+func.func @captures(%q: tensor<1x2x8x64xf32>, %c: tensor<?xf32>) -> tensor<1x2x8x64xf32> {
+  %r = attn.attention ins(%q, %q, %q, %c : tensor<1x2x8x64xf32>, tensor<1x2x8x64xf32>, tensor<1x2x8x64xf32>, tensor<?xf32>)
+      outs(%q : tensor<1x2x8x64xf32>)
+    score_mod (%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?xf32>) {
+      %x = attn.capture_load %t[%j] : tensor<?xf32> -> f32
+      %y = arith.addf %s, %x : f32
+      attn.yield %y : f32
+    } -> tensor<1x2x8x64xf32>
+  return %r : tensor<1x2x8x64xf32>
+}

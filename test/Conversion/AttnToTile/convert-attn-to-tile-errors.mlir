@@ -59,10 +59,10 @@ func.func @sink(%q: memref<1x2x8x64xf16>, %s: memref<2xf32>, %o: memref<1x2x8x64
 
 // -----
 
-func.func @captures(%q: memref<1x2x8x64xf16>, %s: memref<2xf32>, %o: memref<1x2x8x64xf16>) {
-  // expected-error@+2 {{captures are not supported yet}}
-  // expected-note@+1 {{supported: }}
-  attn.attention ins(%q, %q, %q, %s : memref<1x2x8x64xf16>, memref<1x2x8x64xf16>, memref<1x2x8x64xf16>, memref<2xf32>)
+func.func @captures(%q: memref<1x2x8x64xf16>, %s: memref<2xf64>, %o: memref<1x2x8x64xf16>) {
+  // expected-error@+2 {{captures of f64 are not supported yet}}
+  // expected-note@+1 {{captures of f16, bf16, f32, i1, i8, i32 and i64}}
+  attn.attention ins(%q, %q, %q, %s : memref<1x2x8x64xf16>, memref<1x2x8x64xf16>, memref<1x2x8x64xf16>, memref<2xf64>)
     outs(%o : memref<1x2x8x64xf16>)
   return
 }

@@ -22,3 +22,25 @@ func.func @static(%x: tensor<1x2x8x64xf16>) -> tensor<1x2x8x64xf16> {
       outs(%x : tensor<1x2x8x64xf16>) -> tensor<1x2x8x64xf16>
   return %r : tensor<1x2x8x64xf16>
 }
+
+// Captures that a rule indexes by all queries or keys have enough elements, or
+// are broadcast.
+// CHECK-LABEL: func.func @captures
+// CHECK-SAME: %[[Q:[a-z0-9]+]]: tensor<1x2x?x64xf16>, %[[C:[a-z0-9]+]]: tensor<1x?x?xf32>
+// CHECK: %[[SIZE:.*]] = tensor.dim %[[C]], %c1
+// CHECK: %[[KEYS:.*]] = tensor.dim %[[Q]], %c2
+// CHECK: %[[ENOUGH:.*]] = arith.cmpi sge, %[[SIZE]], %[[KEYS]] : index
+// CHECK: cf.assert %[[ENOUGH]], "a capture indexed by kv_idx in dimension 1 is smaller than the key length"
+// CHECK-NOT: cf.assert
+func.func @captures(%q: tensor<1x2x?x64xf16>, %c: tensor<1x?x?xf32>) -> tensor<1x2x?x64xf16> {
+  %r = attn.attention
+      ins(%q, %q, %q, %c : tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>, tensor<1x?x?xf32>)
+      outs(%q : tensor<1x2x?x64xf16>)
+    score_mod (%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<1x?x?xf32>) {
+      %two = arith.constant 2 : i32
+      %half = arith.divui %i, %two : i32
+      %x = attn.capture_load %t[%b, %j, %half] : tensor<1x?x?xf32> -> f32
+      attn.yield %x : f32
+    } -> tensor<1x2x?x64xf16>
+  return %r : tensor<1x2x?x64xf16>
+}

@@ -538,3 +538,29 @@ func.func @short_order(%x: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
 
 // expected-error @+1 {{q_stages must be 1 or 2, not 3}}
 func.func private @q_stages() attributes {roles = #attn.warp_roles<q_stages = 3>}
+
+// -----
+
+!q = tensor<2x4x8x64xf32>
+func.func @capture_too_small(%q: !q, %t: tensor<2x7xf32>) -> !q {
+  %r = attn.attention ins(%q, %q, %q, %t : !q, !q, !q, tensor<2x7xf32>) outs(%q : !q)
+    score_mod (%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %c: tensor<2x7xf32>) {
+      // expected-error@+1 {{indexes dimension 1, which has 7 elements, by kv_idx; it needs the key length, 8, or 1 to be broadcast}}
+      %x = attn.capture_load %c[%b, %j] : tensor<2x7xf32> -> f32
+      attn.yield %x : f32
+    } -> !q
+  return %r : !q
+}
+
+// -----
+
+!q = tensor<2x4x8x64xf32>
+func.func @capture_too_few_heads(%q: !q, %t: tensor<3xi1>) -> !q {
+  %r = attn.attention ins(%q, %q, %q, %t : !q, !q, !q, tensor<3xi1>) outs(%q : !q)
+    mask_mod (%b: i32, %h: i32, %i: i32, %j: i32, %c: tensor<3xi1>) {
+      // expected-error@+1 {{indexes dimension 0, which has 3 elements, by h; it needs the number of query heads, 4}}
+      %x = attn.capture_load %c[%h] : tensor<3xi1> -> i1
+      attn.yield %x : i1
+    } -> !q
+  return %r : !q
+}

@@ -444,3 +444,43 @@ func.func private @blocked_threads(tensor<64x64xf32, #tile.blocked<vector = 8, t
 
 // expected-error@+1 {{vector must be in [1, 1024], not 0}}
 func.func private @blocked_vector(tensor<64x64xf32, #tile.blocked<vector = 0, threads_per_row = 4, warps = 4>>)
+
+// -----
+
+func.func @gather_rank(%m: memref<4x8xf32>, %i: i32) {
+  // expected-error@+1 {{needs 2 indices, has 1}}
+  %x = tile.gather %m[%i] : memref<4x8xf32>, (i32) -> f32
+  return
+}
+
+// -----
+
+func.func @gather_index_type(%m: memref<8xf32>, %i: tensor<8xi64>) {
+  // expected-error@+1 {{indices must be i32 or tiles of i32, not 'tensor<8xi64>'}}
+  %x = tile.gather %m[%i] : memref<8xf32>, (tensor<8xi64>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @gather_shapes(%m: memref<4x8xf32>, %i: tensor<8xi32>, %j: tensor<4xi32>) {
+  // expected-error@+1 {{indices must be of one shape, not 'tensor<8xi32>' and 'tensor<4xi32>'}}
+  %x = tile.gather %m[%i, %j] : memref<4x8xf32>, (tensor<8xi32>, tensor<4xi32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @gather_result(%m: memref<8xf16>, %i: tensor<8xi32>) {
+  // expected-error@+1 {{must yield 'tensor<8xf16>', not 'tensor<8xf32>'}}
+  %x = tile.gather %m[%i] : memref<8xf16>, (tensor<8xi32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @gather_in_bounds(%m: memref<8xf16>, %i: i32) {
+  // expected-error@+1 {{has no dimension 1 to be in bounds}}
+  %x = tile.gather %m[%i] in_bounds [1] : memref<8xf16>, (i32) -> f16
+  return
+}

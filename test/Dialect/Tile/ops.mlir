@@ -193,3 +193,14 @@ func.func @kv_loop(%k: memref<?x4x?x64xf32, strided<[?, ?, ?, 1]>>,
     }
   return %r#0 : tensor<128x64xf32>
 }
+
+// CHECK-LABEL: tile.kernel @gather(
+// CHECK-SAME: %[[TABLE:[a-z0-9]+]]: memref<16x?xbf16, strided<[?, 1]>>, %[[H:[a-z0-9]+]]: i32
+// CHECK: tile.gather %[[TABLE]][%[[H]], %[[H]]] : memref<16x?xbf16, strided<[?, 1]>>, (i32, i32) -> bf16
+// CHECK: tile.gather %[[TABLE]][%[[H]], %{{.*}}] in_bounds [0] : memref<16x?xbf16, strided<[?, 1]>>, (i32, tensor<64x64xi32>) -> tensor<64x64xbf16>
+tile.kernel @gather(%table: memref<16x?xbf16, strided<[?, 1]>>, %h: i32) attributes {num_warps = 4 : i32} {
+  %x = tile.gather %table[%h, %h] : memref<16x?xbf16, strided<[?, 1]>>, (i32, i32) -> bf16
+  %d = tensor.splat %h : tensor<64x64xi32>
+  %t = tile.gather %table[%h, %d] in_bounds [0] : memref<16x?xbf16, strided<[?, 1]>>, (i32, tensor<64x64xi32>) -> tensor<64x64xbf16>
+  tile.return
+}

@@ -154,3 +154,36 @@ tile.kernel @index(%q0: i32, %kv0: i32, %m: memref<?x?xf32, strided<[?, 1]>>) at
   tile.store %t, %m[%q0, %kv0] : tensor<64x32xf32>, memref<?x?xf32, strided<[?, 1]>>
   tile.return
 }
+
+// Reads are as many as what they depend on: a scalar, one a row, neighbours
+// along the columns as loads, and one an element only for what is neither.
+// CHECK-LABEL: tile.kernel @gathers(
+// CHECK-SAME: %[[Q0:[a-z0-9]+]]: i32, %[[KV0:[a-z0-9]+]]: i32, %[[B:[a-z0-9]+]]: i32, %[[X:[a-z0-9]+]]: memref<?x?xf32>, %[[Y:[a-z0-9]+]]: memref<?x?x?xf32>
+// CHECK: %[[ZERO:.*]] = arith.constant 0 : i32
+// CHECK: tile.gather %[[X]][%[[B]], %[[ZERO]]] {{.*}} -> f32
+// CHECK: tile.gather %[[X]][%[[B]], %{{.*}}] in_bounds [0] {{.*}} -> tensor<64xf32>
+// CHECK: tile.load %[[X]][%[[B]], %[[KV0]]] {{.*}} -> tensor<32xf32>
+// CHECK: tile.load %[[Y]][%[[B]], %[[Q0]], %[[KV0]]] {{.*}} -> tensor<64x32xf32>
+// The batch may be too large: a load doesn't check.
+// CHECK: tile.gather %[[X]][%[[B]], %{{.*}}] : {{.*}} -> tensor<32xf32>
+// CHECK: tile.gather %[[Y]][%[[B]], %{{.*}}, %{{.*}}] in_bounds [0] {{.*}} -> tensor<64x32xf32>
+tile.kernel @gathers(%q0: i32, %kv0: i32, %b: i32, %x: memref<?x?xf32>, %y: memref<?x?x?xf32>) attributes {num_warps = 4 : i32} {
+  %zero = arith.constant 0 : i32
+  %s = tile.load %x[%q0, %kv0] : memref<?x?xf32> -> tensor<64x32xf32>
+  %t = tile.score_mod %s at (%q0, %kv0) (%v: f32, %qi: i32, %ki: i32) {
+    %0 = tile.gather %x[%b, %zero] in_bounds [0] : memref<?x?xf32>, (i32, i32) -> f32
+    %1 = tile.gather %x[%b, %qi] in_bounds [0] : memref<?x?xf32>, (i32, i32) -> f32
+    %2 = tile.gather %x[%b, %ki] in_bounds [0] : memref<?x?xf32>, (i32, i32) -> f32
+    %3 = tile.gather %y[%b, %qi, %ki] in_bounds [0] : memref<?x?x?xf32>, (i32, i32, i32) -> f32
+    %4 = tile.gather %x[%b, %ki] : memref<?x?xf32>, (i32, i32) -> f32
+    %5 = tile.gather %y[%b, %ki, %qi] in_bounds [0] : memref<?x?x?xf32>, (i32, i32, i32) -> f32
+    %6 = arith.addf %0, %1 : f32
+    %7 = arith.addf %2, %3 : f32
+    %8 = arith.addf %4, %5 : f32
+    %9 = arith.addf %6, %7 : f32
+    %10 = arith.addf %8, %9 : f32
+    tile.yield %10 : f32
+  } : tensor<64x32xf32>
+  tile.store %t, %x[%q0, %kv0] : tensor<64x32xf32>, memref<?x?xf32>
+  tile.return
+}

@@ -2,6 +2,7 @@
 
 #include "attn/Dialect/Attn/IR/AttnOps.h"
 #include "attn/Dialect/ModRegion.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -210,6 +211,29 @@ static bool isAttnModOp(Operation *op) {
   return isa<QLenOp, KVLenOp, CaptureLoadOp>(op);
 }
 
+static LogicalResult verifyCaptureSize(CaptureLoadOp load,
+                                       const CaptureBound &bound) {
+  int64_t size = getDim(load.getSource(), bound.dim);
+  int64_t needed = getDim(bound.sized, bound.sizedDim);
+  if (ShapedType::isDynamic(size) || ShapedType::isDynamic(needed) ||
+      size >= needed)
+    return success();
+  return load.emitOpError("indexes dimension ")
+         << bound.dim << ", which has " << size << " elements, by "
+         << bound.index << "; it needs the " << bound.size << ", " << needed
+         << ", or 1 to be broadcast";
+}
+
+static LogicalResult verifyCaptureSizes(AttentionOp op) {
+  WalkResult result = op.walk([&](CaptureLoadOp load) {
+    for (const CaptureBound &bound : load.getBounds())
+      if (failed(verifyCaptureSize(load, bound)))
+        return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
 LogicalResult AttentionOp::verifyRegions() {
   Type f32 = Float32Type::get(getContext());
   Type i32 = IntegerType::get(getContext(), 32);
@@ -224,7 +248,7 @@ LogicalResult AttentionOp::verifyRegions() {
   if (hasMaskMod() && failed(verifyModRegion(getMaskMod(), "mask_mod", maskArgs,
                                              i1, isAttnModOp)))
     return failure();
-  return success();
+  return verifyCaptureSizes(*this);
 }
 
 namespace {
@@ -295,8 +319,34 @@ static LogicalResult verifyInAttention(Operation *op) {
 LogicalResult QLenOp::verify() { return verifyInAttention(*this); }
 LogicalResult KVLenOp::verify() { return verifyInAttention(*this); }
 
+SmallVector<CaptureBound> CaptureLoadOp::getBounds() {
+  SmallVector<CaptureBound> bounds;
+  auto attention = dyn_cast<AttentionOp>((*this)->getParentOp());
+  if (!attention)
+    return bounds;
+  Value q = attention.getQ(), k = attention.getK();
+  const CaptureBound kinds[] = {{0, q, 0, "b", "batch size"},
+                                {0, q, 1, "h", "number of query heads"},
+                                {0, q, 2, "q_idx", "query length"},
+                                {0, k, 2, "kv_idx", "key length"}};
+  Region *region = (*this)->getParentRegion();
+  // A score_mod takes the score before its indices.
+  unsigned first = region == &attention.getScoreMod() ? 1 : 0;
+  for (auto [dim, index] : llvm::enumerate(getIndices())) {
+    auto argument = dyn_cast<BlockArgument>(index);
+    if (!argument || isBroadcast(dim))
+      continue;
+    CaptureBound bound = kinds[argument.getArgNumber() - first];
+    bound.dim = dim;
+    bounds.push_back(bound);
+  }
+  return bounds;
+}
+
 LogicalResult CaptureLoadOp::verify() {
-  if (failed(verifyInAttention(*this)))
+  Operation *parent = (*this)->getParentOp();
+  if (!isa_and_present<linalg::LinalgOp>(parent) &&
+      failed(verifyInAttention(*this)))
     return failure();
   auto type = cast<ShapedType>(getSource().getType());
   if (static_cast<int64_t>(getIndices().size()) != type.getRank())

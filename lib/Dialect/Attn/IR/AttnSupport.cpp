@@ -1,6 +1,7 @@
 //===- AttnSupport.cpp - What the lowerings can do today ------------------===//
 
 #include "attn/Dialect/Attn/IR/AttnSupport.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -10,13 +11,17 @@ using namespace mlir::attn;
 static constexpr int64_t kHeadDimGranule = 8;
 static constexpr int64_t kMaxHeadDim = 256;
 
+static constexpr StringLiteral kCaptureTypes =
+    "f16, bf16, f32, i1, i8, i32 and i64";
+
 static InFlightDiagnostic refuse(AttentionOp op, const Twine &what) {
   InFlightDiagnostic diag = op.emitOpError(what) << " not supported yet";
   diag.attachNote() << "supported: q, k, v of f16, bf16 or f32, head "
                        "dimensions in multiples of "
                     << kHeadDimGranule << " up to " << kMaxHeadDim
                     << " (q/k and v may differ), any lengths, grouped-query "
-                       "heads, lse, and score_mod / mask_mod without captures";
+                       "heads, lse, score_mod and mask_mod, and captures of "
+                    << kCaptureTypes;
   return diag;
 }
 
@@ -47,9 +52,23 @@ static LogicalResult verifySizes(AttentionOp op) {
   return success();
 }
 
+static LogicalResult verifyCaptures(AttentionOp op) {
+  for (Type type : op.getCaptures().getTypes()) {
+    Type element = getElementTypeOrSelf(type);
+    if (element.isF16() || element.isBF16() || element.isF32() ||
+        element.isSignlessInteger(1) || element.isSignlessInteger(8) ||
+        element.isSignlessInteger(32) || element.isSignlessInteger(64))
+      continue;
+    std::string name;
+    llvm::raw_string_ostream(name) << element;
+    return refuse(op, "captures of " + name + " are");
+  }
+  return success();
+}
+
 LogicalResult attn::verifySupported(AttentionOp op) {
-  if (!op.getCaptures().empty())
-    return refuse(op, "captures are");
+  if (failed(verifyCaptures(op)))
+    return failure();
   if (op.getSink())
     return refuse(op, "attention sinks (sink) are");
   if (op.getCuQ() || op.getCuK())

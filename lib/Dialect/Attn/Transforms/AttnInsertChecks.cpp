@@ -39,6 +39,34 @@ struct AttnInsertChecksPass
     OpBuilder builder(op);
     for (const SizePair &pair : pairs)
       insertCheck(builder, op.getLoc(), pair);
+    op.walk([&](CaptureLoadOp load) {
+      auto source = cast<BlockArgument>(load.getSource());
+      unsigned numCaptures = op.getCaptures().size();
+      unsigned fromEnd =
+          source.getOwner()->getNumArguments() - source.getArgNumber();
+      Value capture = op.getCaptures()[numCaptures - fromEnd];
+      for (const CaptureBound &bound : load.getBounds())
+        insertCaptureCheck(builder, load.getLoc(), capture, bound);
+    });
+  }
+
+  static void insertCaptureCheck(OpBuilder &builder, Location loc,
+                                 Value capture, const CaptureBound &bound) {
+    auto type = cast<ShapedType>(capture.getType());
+    auto sized = cast<ShapedType>(bound.sized.getType());
+    if (!isa<RankedTensorType>(type) ||
+        (!type.isDynamicDim(bound.dim) && !sized.isDynamicDim(bound.sizedDim)))
+      return;
+    Value size = builder.createOrFold<tensor::DimOp>(loc, capture, bound.dim);
+    Value needed =
+        builder.createOrFold<tensor::DimOp>(loc, bound.sized, bound.sizedDim);
+    Value isEnough = arith::CmpIOp::create(
+        builder, loc, arith::CmpIPredicate::sge, size, needed);
+    cf::AssertOp::create(builder, loc, isEnough,
+                         ("a capture indexed by " + bound.index +
+                          " in dimension " + Twine(bound.dim) +
+                          " is smaller than the " + bound.size)
+                             .str());
   }
 
   static void insertCheck(OpBuilder &builder, Location loc,

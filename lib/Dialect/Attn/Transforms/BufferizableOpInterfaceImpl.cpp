@@ -10,7 +10,51 @@ using namespace mlir;
 using namespace mlir::attn;
 using namespace mlir::bufferization;
 
+/// Gives the arguments that stand for captures the types of their buffers.
+static void retypeCaptures(AttentionOp op) {
+  TypeRange types = op.getCaptures().getTypes();
+  for (Region &region : op->getRegions())
+    if (!region.empty())
+      for (auto [argument, type] : llvm::zip_equal(
+               region.getArguments().take_back(types.size()), types))
+        argument.setType(type);
+}
+
 namespace {
+/// Reads in the regions of attn.attention follow their op; in the body of a
+/// linalg op they read a tensor from outside.
+struct CaptureLoadInterface
+    : BufferizableOpInterface::ExternalModel<CaptureLoadInterface,
+                                             CaptureLoadOp> {
+  bool bufferizesToMemoryRead(Operation *, OpOperand &,
+                              const AnalysisState &) const {
+    return true;
+  }
+  bool bufferizesToMemoryWrite(Operation *, OpOperand &,
+                               const AnalysisState &) const {
+    return false;
+  }
+  AliasingValueList getAliasingValues(Operation *, OpOperand &,
+                                      const AnalysisState &) const {
+    return {};
+  }
+
+  LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
+                          const BufferizationOptions &options,
+                          BufferizationState &state) const {
+    if (isa<AttentionOp>(op->getParentOp()))
+      return success();
+    auto load = cast<CaptureLoadOp>(op);
+    FailureOr<Value> buffer =
+        getBuffer(rewriter, load.getSource(), options, state);
+    if (failed(buffer))
+      return failure();
+    replaceOpWithNewBufferizedOp<CaptureLoadOp>(rewriter, op, load.getType(),
+                                                *buffer, load.getIndices());
+    return success();
+  }
+};
+
 /// The same op on buffers, for a destination-style op of the dialect.
 template <typename OpTy>
 struct DestinationOpInterface
@@ -25,9 +69,6 @@ struct DestinationOpInterface
   LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
                           const BufferizationOptions &options,
                           BufferizationState &state) const {
-    if (auto attention = dyn_cast<AttentionOp>(op))
-      if (!attention.getCaptures().empty())
-        return op->emitOpError("captures can't be bufferized yet");
     SmallVector<Value> operands;
     for (Value operand : op->getOperands()) {
       if (!isa<TensorType>(operand.getType())) {
@@ -46,6 +87,8 @@ struct DestinationOpInterface
     for (Region &region : op->getRegions())
       newState.addRegion()->takeBody(region);
     Operation *newOp = rewriter.create(newState);
+    if (auto attention = dyn_cast<AttentionOp>(newOp))
+      retypeCaptures(attention);
     replaceOpWithBufferizedValues(rewriter, op,
                                   cast<OpTy>(newOp).getDpsInits());
     return success();
@@ -57,6 +100,7 @@ void attn::registerBufferizableOpInterfaceExternalModels(
     DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, AttnDialect *) {
     AttentionOp::attachInterface<DestinationOpInterface<AttentionOp>>(*context);
+    CaptureLoadOp::attachInterface<CaptureLoadInterface>(*context);
     SoftmaxOp::attachInterface<DestinationOpInterface<SoftmaxOp>>(*context);
   });
 }

@@ -408,9 +408,38 @@ private:
       setInt(op->getResult(0), warpgroup);
     else if (isa<NumTilesOp>(op))
       setInt(op->getResult(0), sample->numTiles);
+    else if (auto gather = dyn_cast<tile::GatherOp>(op))
+      runGather(gather);
+    else if (dividesByZero(op))
+      setInt(op->getResult(0), 0);
     else if (op->getNumResults() == 1 && op->getNumRegions() == 0)
       fold(op);
     return success();
+  }
+
+  /// In a program beyond those of the problem. GPUs don't trap, and what comes
+  /// out decides on nothing that a real program does.
+  bool dividesByZero(Operation *op) {
+    return isa<arith::DivUIOp, arith::RemUIOp, arith::DivSIOp, arith::RemSIOp>(
+               op) &&
+           lookupInt(op->getOperand(1)) == 0;
+  }
+
+  /// Memory that nobody writes: some number that is the same for both roles,
+  /// below, at and beyond the lengths. An index that isn't known (of a problem
+  /// without batches, say) is taken for 0.
+  void runGather(tile::GatherOp op) {
+    auto type = dyn_cast<IntegerType>(op.getType());
+    auto source = dyn_cast<BlockArgument>(op.getSource());
+    if (!type || !source)
+      return;
+    uint64_t hash = source.getArgNumber();
+    for (Value index : op.getIndices())
+      hash = hash * 31 + lookupInt(index).value_or(0) + 1;
+    int64_t limit = 2 * std::max(sample->querySize, sample->otherSize) + 1;
+    unsigned width = type.getWidth();
+    int64_t max = width == 1 ? 1 : llvm::maxIntN(width);
+    setInt(op.getResult(), std::min<int64_t>(hash * 7919 % limit, max));
   }
 
   void fold(Operation *op) {

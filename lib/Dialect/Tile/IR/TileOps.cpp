@@ -6,6 +6,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/FunctionImplementation.h"
 
 using namespace mlir;
@@ -221,6 +222,33 @@ void LoadOp::getEffects(
   effects.emplace_back(MemoryEffects::Read::get(), &getSourceMutable());
 }
 
+LogicalResult GatherOp::verify() {
+  auto memref = cast<MemRefType>(getSource().getType());
+  if (static_cast<int64_t>(getIndices().size()) != memref.getRank())
+    return emitOpError("needs ")
+           << memref.getRank() << " indices, has " << getIndices().size();
+  RankedTensorType tile;
+  for (Type type : getIndices().getTypes()) {
+    auto indexTile = dyn_cast<RankedTensorType>(type);
+    if (!getElementTypeOrSelf(type).isInteger(32) ||
+        (isa<ShapedType>(type) && !indexTile))
+      return emitOpError("indices must be i32 or tiles of i32, not ") << type;
+    if (indexTile && tile && indexTile != tile)
+      return emitOpError("indices must be of one shape, not ")
+             << tile << " and " << indexTile;
+    if (indexTile)
+      tile = indexTile;
+  }
+  Type element = memref.getElementType();
+  Type expected = tile ? Type(tile.clone(element)) : element;
+  if (getType() != expected)
+    return emitOpError("must yield ") << expected << ", not " << getType();
+  for (int64_t dim : getInBounds())
+    if (dim < 0 || dim >= memref.getRank())
+      return emitOpError("has no dimension ") << dim << " to be in bounds";
+  return success();
+}
+
 LogicalResult StoreOp::verify() {
   return verifyAccess(*this, getTileType(getValue()),
                       cast<MemRefType>(getDest().getType()),
@@ -401,7 +429,8 @@ LogicalResult ScoreModOp::verifyRegions() {
   Type i32 = IntegerType::get(getContext(), 32);
   if (failed(verifyScoreTile(*this, getSource())))
     return failure();
-  return attn::verifyModRegion(getBody(), "score_mod", {f32, i32, i32}, f32);
+  return attn::verifyModRegion(getBody(), "score_mod", {f32, i32, i32}, f32,
+                               llvm::IsaPred<GatherOp>);
 }
 
 LogicalResult MaskOp::verifyRegions() {
@@ -409,7 +438,8 @@ LogicalResult MaskOp::verifyRegions() {
   if (failed(verifyScoreTile(*this, getSource())))
     return failure();
   return attn::verifyModRegion(getBody(), "mask", {i32, i32},
-                               IntegerType::get(getContext(), 1));
+                               IntegerType::get(getContext(), 1),
+                               llvm::IsaPred<GatherOp>);
 }
 
 LogicalResult OnlineSoftmaxOp::verify() {

@@ -51,6 +51,7 @@ void RegionInliner::mapIndex(Value from, Value start, Extent extent) {
   Value iota = IotaOp::create(builder, loc, type);
   Value splat = tensor::SplatOp::create(builder, loc, type, start);
   map(from, arith::AddIOp::create(builder, loc, splat, iota), extent);
+  starts[from] = start;
 }
 
 LogicalResult RegionInliner::inlineOp(Operation &op) {
@@ -63,6 +64,11 @@ LogicalResult RegionInliner::inlineOp(Operation &op) {
         arith::ConstantIntOp::create(builder, op.getLoc(), constant.value(),
                                      /*width=*/32),
         Extent::Scalar);
+    return success();
+  }
+  if (auto gather = dyn_cast<GatherOp>(op)) {
+    mapGather(gather, gather.getSource(), gather.getIndices(),
+              gather.getInBounds());
     return success();
   }
   unsigned extent = 0;
@@ -88,6 +94,58 @@ void RegionInliner::inlineIndexCast(Operation &cast) {
   else if (toWidth > fromWidth)
     value = arith::ExtSIOp::create(builder, cast.getLoc(), type, value);
   map(cast.getResult(0), value, extent);
+  if (toWidth == fromWidth && starts.contains(cast.getOperand(0)))
+    starts[cast.getResult(0)] = starts[cast.getOperand(0)];
+}
+
+/// The gather as a load of neighbouring elements, if it is one: columns along
+/// the last dimension, rows (if they matter) along the one before, and in the
+/// others the same element, which exists. Null otherwise.
+Value RegionInliner::createLoad(Value from, Value source, ValueRange indices,
+                                ArrayRef<int64_t> inBounds) {
+  SmallVector<Value> position;
+  int64_t rank = indices.size();
+  int64_t tileRank = 0;
+  for (auto [dim, index] : llvm::enumerate(indices)) {
+    auto [value, extent] = lookup(index);
+    int64_t fromEnd = rank - static_cast<int64_t>(dim);
+    bool isRun = starts.contains(index) &&
+                 ((extent == Extent::Columns && fromEnd == 1) ||
+                  (extent == Extent::Rows && fromEnd == 2));
+    bool isSame = extent == Extent::Scalar &&
+                  llvm::is_contained(inBounds, static_cast<int64_t>(dim));
+    if (!isRun && (!isSame || fromEnd == 1))
+      return {};
+    if (isRun)
+      tileRank = std::max(tileRank, fromEnd);
+    position.push_back(isRun ? starts.lookup(index) : value);
+  }
+  if (tileRank == 0)
+    return {};
+  Type type = getType(from.getType(),
+                      tileRank == 1 ? Extent::Columns : Extent::Elements);
+  return LoadOp::create(builder, from.getLoc(), type, source, position);
+}
+
+void RegionInliner::mapGather(Value from, Value source, ValueRange indices,
+                              ArrayRef<int64_t> inBounds) {
+  if (Value load = createLoad(from, source, indices, inBounds)) {
+    bool isVector = cast<RankedTensorType>(load.getType()).getRank() == 1;
+    return map(from, load, isVector ? Extent::Columns : Extent::Elements);
+  }
+  unsigned bits = 0;
+  for (Value index : indices)
+    bits |= static_cast<unsigned>(lookup(index).second);
+  auto extent = static_cast<Extent>(bits);
+  SmallVector<Value> positions = llvm::map_to_vector(indices, [&](Value index) {
+    auto [value, own] = lookup(index);
+    return own == Extent::Scalar ? value : lift(index, extent);
+  });
+  Type type = getType(from.getType(), extent);
+  map(from,
+      GatherOp::create(builder, from.getLoc(), type, source, positions,
+                       inBounds),
+      extent);
 }
 
 static bool isSignedDivision(Operation &op) {

@@ -15,9 +15,11 @@
 
 namespace mlir::attn {
 
-/// The index arguments of a region, all i32. `head` is the query head.
+/// The index arguments of a region, all i32, and the op's captures. `head` is
+/// the query head.
 struct ModIndices {
   Value batch, head, query, key;
+  ValueRange captures;
 };
 
 /// Emits a mask_mod: i1, true where the key is visible.
@@ -45,6 +47,36 @@ MaskMod getSlidingWindowMask(int32_t left, int32_t right);
 /// key < `length`.
 MaskMod getPrefixMask(int32_t length);
 
+/// Every `dilation`-th key before and after the query's own position, up to
+/// `radius` of them on either side, and the one there. Both are positive.
+MaskMod getDilatedWindowMask(int32_t radius, int32_t dilation);
+
+/// For pixels of an image, row by row, of height >= `rows` and width >=
+/// `columns`, both odd: the `rows` x `columns` pixels around the query, or,
+/// near an edge, the ones nearest to it that lie inside.
+MaskMod getNeighborhoodMask(int32_t height, int32_t width, int32_t rows,
+                            int32_t columns);
+
+//===----------------------------------------------------------------------===//
+// Masks that read the op's capture number `capture`
+//===----------------------------------------------------------------------===//
+
+/// Where capture[batch, head, query, key] is not 0. Dimensions of static size 1
+/// are broadcast. Any integer type; i1 is a boolean mask.
+MaskMod getTensorMask(unsigned capture);
+
+/// key < capture[batch]: the keys behind a sequence's own are padding. Any
+/// integer type.
+MaskMod getKeyPaddingMask(unsigned capture);
+
+/// queryDocuments[batch, query] == keyDocuments[batch, key], numbers of the
+/// documents in packed sequences. Any integer type, the same for both.
+MaskMod getDocumentMask(unsigned queryDocuments, unsigned keyDocuments);
+
+//===----------------------------------------------------------------------===//
+// Compositions of masks
+//===----------------------------------------------------------------------===//
+
 MaskMod intersectMasks(MaskMod first, MaskMod second);
 MaskMod uniteMasks(MaskMod first, MaskMod second);
 
@@ -69,6 +101,24 @@ ScoreMod getALiBi(ALiBiForm form, int64_t numHeads);
 
 /// cap * tanh(score / cap), cap > 0.
 ScoreMod getSoftcap(float cap);
+
+/// score + capture[batch, head, query, key], of any float type. Dimensions of
+/// static size 1 are broadcast.
+ScoreMod getBias(unsigned capture);
+
+/// getALiBi with the slope capture[head] instead of the public ones.
+ScoreMod getALiBiFromSlopes(ALiBiForm form, unsigned capture);
+
+/// cap * tanh(score / cap) with cap = capture[head] > 0.
+ScoreMod getHeadSoftcap(unsigned capture);
+
+/// T5's relative bias: score + capture[bucket, head] of a table [numBuckets,
+/// Hq]. With d = position - key and, if `bidirectional`, one half of the
+/// buckets for keys behind the position (else d < 0 is 0), half of the buckets
+/// are for a |d| each and the others for ranges that grow geometrically up to
+/// `maxDistance`, from where on it is the last.
+ScoreMod getT5Bias(unsigned capture, int32_t numBuckets, int32_t maxDistance,
+                   bool bidirectional);
 
 /// Applies `first`, then `second`.
 ScoreMod chainScoreMods(ScoreMod first, ScoreMod second);

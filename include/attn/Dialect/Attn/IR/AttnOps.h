@@ -18,6 +18,18 @@
 #define GET_ATTRDEF_CLASSES
 #include "attn/Dialect/Attn/IR/AttnAttributes.h.inc"
 
+namespace mlir::attn {
+/// Dimension `dim` of a capture is indexed by all of b, h, q_idx or kv_idx, so
+/// it must be at least as large as dimension `sizedDim` of q or k, `sized`.
+struct CaptureBound {
+  unsigned dim;
+  Value sized;
+  unsigned sizedDim;
+  /// What messages call the index and the size.
+  StringRef index, size;
+};
+} // namespace mlir::attn
+
 #define GET_OP_CLASSES
 #include "attn/Dialect/Attn/IR/AttnOps.h.inc"
 

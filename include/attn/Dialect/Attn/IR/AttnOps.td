@@ -52,7 +52,9 @@ def AttentionOp : Attn_Op<"attention", [
     `arith` and `math`, and may ask for the true lengths (`attn.q_len`,
     `attn.kv_len`). The regions are isolated from above, so that folding and CSE
     never tie them to the code around; each capture is one more argument of
-    both regions, after the indices, and is read by `attn.capture_load`.
+    both regions, after the indices, and is read by `attn.capture_load`. A bias
+    of [B, 1, 1, Nk], document numbers, slopes, lengths of padded keys: all are
+    captures.
 
     Contract:
 
@@ -180,12 +182,24 @@ def KVLenOp : Attn_LengthOp<"kv_len", "key/value">;
 def CaptureLoadOp : Attn_Op<"capture_load", [Pure]> {
   let summary = "Reads one element of a captured tensor";
   let description = [{
-    `source` is the argument of a `score_mod` or `mask_mod` that stands for a
-    capture. Indices are i32 and zero-based; the element is converted, never
-    reinterpreted, by the ops that follow.
+    In a `score_mod` or `mask_mod`, `source` is the argument that stands for a
+    capture; in the body of the linalg op that an unfused sequence makes of
+    one, it is the capture itself. Indices are i32 and zero-based.
+
+    - The result has the capture's element type (f16, bf16, f32, i1, i8, i32 or
+      i64); ops that follow convert it. i1 takes one byte in memory, 0 or 1.
+    - In a dimension whose size is 1 in the type, every index reads its one
+      element: it is broadcast.
+    - In other dimensions, a negative index or one past the end reads 0. A
+      constant that does so is an error. An index that is just `b`, `h`,
+      `q_idx` or `kv_idx` needs a dimension of at least the batch size, the
+      number of query heads, the query or the key length, which is checked
+      before the launch where the sizes are dynamic.
+    - Nothing writes the capture while the attention runs, so the op has no
+      effect.
 
     ```mlir
-    %bias = attn.capture_load %table[%h, %kv_idx] : tensor<16x?xf32>
+    %bias = attn.capture_load %table[%h, %kv_idx] : tensor<16x?xf32> -> f32
     ```
   }];
   let arguments = (ins Attn_Shaped:$source, Variadic<I32>:$indices);
@@ -193,6 +207,16 @@ def CaptureLoadOp : Attn_Op<"capture_load", [Pure]> {
   let assemblyFormat =
       "$source `[` $indices `]` attr-dict `:` type($source) `->` type($result)";
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Whether every index into dimension `dim` reads the one element there.
+    bool isBroadcast(unsigned dim) {
+      return ::llvm::cast<::mlir::ShapedType>(getSource().getType())
+                 .getDimSize(dim) == 1;
+    }
+
+    /// The indices that are an index argument of the region around.
+    ::llvm::SmallVector<::mlir::attn::CaptureBound> getBounds();
+  }];
 }
 
 def SoftmaxOp : Attn_Op<"softmax", [

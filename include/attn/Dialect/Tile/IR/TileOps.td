@@ -140,6 +140,35 @@ def LoadOp : Tile_Op<"load", [
   let hasVerifier = 1;
 }
 
+def GatherOp : Tile_Op<"gather", [Pure]> {
+  let summary = "Reads elements at computed positions; 0 outside the memref";
+  let description = [{
+    Without tiles among the indices, the element of `source` there. With tiles,
+    which have one shape, a tile of that shape: its element (i, j) is read at
+    the elements (i, j) of the tiles and at the other indices. It is 0 where an
+    index is negative or not below the memref's size, except in dimensions of
+    `in_bounds`, whose indices never are. Indices are i32; addresses are
+    computed in 64 bits.
+
+    No program of the launch writes `source`, so the op has no effect and may
+    be moved and repeated freely.
+
+    ```mlir
+    %slope = tile.gather %slopes[%h] in_bounds [0] : memref<16xf32>, (i32) -> f32
+    %t = tile.gather %table[%h, %d] in_bounds [0]
+      : memref<16x?xbf16, strided<[?, 1]>>, (i32, tensor<64x64xi32>) -> tensor<64x64xbf16>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$source, Variadic<AnyType>:$indices,
+                       DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$in_bounds);
+  let results = (outs AnyType:$result);
+  let assemblyFormat = [{
+    $source `[` $indices `]` (`in_bounds` $in_bounds^)? attr-dict `:`
+    type($source) `,` functional-type($indices, $result)
+  }];
+  let hasVerifier = 1;
+}
+
 def StoreOp : Tile_Op<"store", [
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "Stores a tile; elements outside the memref are dropped";
@@ -386,8 +415,8 @@ def ScoreModOp : Tile_ScoreRegionOp<"score_mod"> {
   let summary = "Rewrites every score of a tile by a scalar rule";
   let description = [{
     Element (i, j) becomes `body(source[i, j], q_start + i, kv_start + j)`. The
-    body is pure scalar `arith` and `math`; values from above (batch, head,
-    lengths) are free to use.
+    body is pure scalar `arith`, `math` and `tile.gather`; values from above
+    (batch, head, lengths) are free to use.
 
     ```mlir
     %t = tile.score_mod %s at (%q0, %kv) (%x: f32, %qi: i32, %ki: i32) {

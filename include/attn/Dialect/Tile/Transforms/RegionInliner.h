@@ -38,6 +38,11 @@ public:
   /// aren't elementwise.
   LogicalResult inlineOp(Operation &op);
 
+  /// Reads `source` at `indices`, at the least extent that these need: with
+  /// tile.load where they run along the memref, else with tile.gather.
+  void mapGather(Value from, Value source, ValueRange indices,
+                 ArrayRef<int64_t> inBounds);
+
   /// The value of `original` for every element of `extent`.
   Value lift(Value original, Extent extent);
 
@@ -47,12 +52,16 @@ public:
 private:
   Type getType(Type element, Extent extent) const;
   void inlineIndexCast(Operation &cast);
+  Value createLoad(Value from, Value source, ValueRange indices,
+                   ArrayRef<int64_t> inBounds);
   void emit(Operation &op, Extent extent);
 
   OpBuilder &builder;
   Location loc;
   RankedTensorType tileType;
   DenseMap<Value, std::pair<Value, Extent>> lifted;
+  /// Where the values that mapIndex made start.
+  DenseMap<Value, Value> starts;
 };
 
 } // namespace mlir::tile
