@@ -70,6 +70,7 @@ class Program:
             )
             self._kernels[kernel["name"]] = (handle, kernel)
         self._plans = {}
+        self._nowhere = torch.zeros(4096, dtype=torch.uint8, device="cuda")
 
     @staticmethod
     def _load(code):
@@ -95,6 +96,10 @@ class Program:
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
         for step in plan:
             step(stream)
+
+    def forget(self):
+        """Drops the plans, and with them the tensors, of earlier calls."""
+        self._plans.clear()
 
     def _bind(self, tensors, scalars):
         buffers = {}
@@ -168,7 +173,9 @@ class Program:
         storage = (ctypes.c_char * (_TENSOR_MAP_BYTES + _TENSOR_MAP_ALIGNMENT))()
         offset = -ctypes.addressof(storage) % _TENSOR_MAP_ALIGNMENT
         tensor_map = (ctypes.c_char * _TENSOR_MAP_BYTES).from_buffer(storage, offset)
-        address = buffers[arg["buffer"]].data_ptr() + evaluate(arg["offset_bytes"], symbols)
+        # A tensor without elements has no address, and nothing is read through its map.
+        base = buffers[arg["buffer"]].data_ptr() or self._nowhere.data_ptr()
+        address = base + evaluate(arg["offset_bytes"], symbols)
         no_interleave, swizzle_128b, l2_128b, zero_fill = 0, 3, 2, 0
         _check(
             _driver().cuTensorMapEncodeTiled(
