@@ -2,13 +2,17 @@
 #
 # A static library of the project. LINK_LIBS names attnc libraries and, for a
 # static build, the MLIR/LLVM ones; in a shared build every MLIR library is the
-# one `MLIR` dylib.
+# one `MLIR` dylib. It is installed unless INTERNAL is among the arguments.
 function(attnc_library name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;LINK_LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "INTERNAL" "" "DEPENDS;LINK_LIBS" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
   add_dependencies(${name} attnc-headers ${ARG_DEPENDS})
   target_link_libraries(${name} PUBLIC ${ARG_LINK_LIBS})
   attnc_precompile(${name})
+  if(NOT ARG_INTERNAL)
+    install(TARGETS ${name} EXPORT AttnTargets
+      ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT Development)
+  endif()
 endfunction()
 
 # attnc_tool(NAME sources... LINK_LIBS libs...)

@@ -16,6 +16,7 @@ config.test_exec_root = os.path.join(config.attnc_obj_root, "test")
 config.substitutions.append(("%attnc_src_root", config.attnc_src_root))
 config.substitutions.append(("%attnc_obj_root", config.attnc_obj_root))
 config.substitutions.append(("%attnc_cc", config.attnc_cc))
+config.substitutions.append(("%attnc_cxx", config.attnc_cxx))
 config.substitutions.append(("%llvm_lib_dir", config.llvm_lib_dir))
 
 for python in (sys.executable, "python3", "/usr/bin/python3"):
