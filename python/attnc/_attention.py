@@ -54,7 +54,7 @@ def attention(
     device = _tensors.device_of(q)
     slopes = None if alibi_slopes is None else _get_slopes(alibi_slopes, q.shape[1])
     kernel = _get_kernel(
-        _tensors.dtype_of(q), q.shape[1], k.shape[1], q.shape[3], v.shape[3], bool(is_causal),
+        _tensors.name_of(q.dtype), q.shape[1], k.shape[1], q.shape[3], v.shape[3], bool(is_causal),
         tuple(window_size), float(softcap), slopes, None if scale is None else float(scale),
         score_mod, mask_mod, bool(return_lse), _VARIANTS[backend], device,
     )  # fmt: skip

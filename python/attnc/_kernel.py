@@ -8,6 +8,9 @@ from . import _tensors
 from ._library import Options, last_error, library
 
 _MAX_RANK = 8
+# Looked up once: they are on the way of every call.
+_launch = library.attnc_launch
+_view = _tensors.view
 
 
 class Kernel:
@@ -22,7 +25,8 @@ class Kernel:
         arguments = self.manifest["arguments"]
         self._inputs = [a for a in arguments if a["role"] == "input"]
         self._outputs = [a for a in arguments if a["role"] == "output"]
-        self._is_output = [a["role"] == "output" for a in arguments]
+        #: of each argument, where it is among the inputs and then the outputs
+        self._order = [(self._inputs + self._outputs).index(a) for a in arguments]
         self._pointers = ctypes.c_void_p * len(arguments)
 
     def __del__(self):
@@ -46,16 +50,13 @@ class Kernel:
         outputs = self._make_outputs(tensors, views) if out is None else _as_tuple(out)
         if len(outputs) != len(self._outputs):
             raise TypeError(f"{len(self._outputs)} outputs are needed, out= has {len(outputs)}")
-        output_views = [_tensors.view(output) for output in outputs]
-
-        remaining_inputs, remaining_outputs = iter(views), iter(output_views)
-        pointers = self._pointers(
-            *(next(remaining_outputs if is_output else remaining_inputs)[0] for is_output in self._is_output)
-        )
+        views += [_view(output) for output in outputs]
+        pointers = self._pointers(*[views[index][0] for index in self._order])
         if stream is None:
             stream = _tensors.current_stream(outputs[0])
-        stream = getattr(stream, "cuda_stream", stream)
-        if library.attnc_launch(self._handle, stream, pointers, len(pointers)):
+        elif hasattr(stream, "cuda_stream"):
+            stream = stream.cuda_stream
+        if _launch(self._handle, stream, pointers, len(views)):
             raise last_error()
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
@@ -63,7 +64,7 @@ class Kernel:
     def _view(argument, value):
         if argument["kind"] == "scalar" and not hasattr(value, "__dlpack__"):
             return _tensors.view_scalar(value, argument["dtype"])
-        return _tensors.view(value)
+        return _view(value)
 
     def _make_outputs(self, tensors, views):
         like = next(

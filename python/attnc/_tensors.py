@@ -1,6 +1,7 @@
 """DLPack: the addresses of other libraries' tensors, and new ones like them."""
 
 import ctypes
+import functools
 import sys
 
 _get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
@@ -46,12 +47,16 @@ _NAMES = {
 _DTYPES = {name: dtype for dtype, name in _NAMES.items()}
 
 
-def _library_of(tensor):
-    return type(tensor).__module__.split(".")[0]
+@functools.lru_cache(maxsize=64)
+def _library_of(type_):
+    """The package that a tensor's type is from."""
+    if not hasattr(type_, "__dlpack__"):
+        raise TypeError(f"{type_.__name__} is no tensor: it has no __dlpack__")
+    return next(base.__module__ for base in type_.__mro__ if "__dlpack__" in vars(base)).split(".")[0]
 
 
 def is_torch(tensor):
-    return _library_of(tensor) == "torch"
+    return _library_of(type(tensor)) == "torch"
 
 
 def device_of(tensor):
@@ -62,11 +67,12 @@ def device_of(tensor):
     return None if device_type == _CPU else index
 
 
-def dtype_of(tensor):
+@functools.lru_cache(maxsize=64)
+def name_of(dtype):
     """As MLIR names it: "bf16"."""
-    name = str(tensor.dtype).rpartition(".")[2]
+    name = str(dtype).rpartition(".")[2]
     if name not in _DTYPES:
-        raise TypeError(f"tensors of {tensor.dtype} aren't supported")
+        raise TypeError(f"tensors of {dtype} aren't supported")
     return _DTYPES[name]
 
 
@@ -76,7 +82,7 @@ def empty_like(tensor, shape, dtype):
     if is_torch(tensor):
         torch = sys.modules["torch"]
         return torch.empty(shape, dtype=getattr(torch, name), device=tensor.device)
-    if _library_of(tensor) == "numpy":
+    if _library_of(type(tensor)) == "numpy":
         numpy = sys.modules["numpy"]
         return numpy.empty(shape, dtype=getattr(numpy, name))
     raise TypeError(
@@ -93,16 +99,16 @@ def current_stream(tensor):
 
 def view(tensor):
     """(address of a DLTensor, what keeps it alive)"""
-    if not hasattr(tensor, "__dlpack__"):
-        raise TypeError(f"{type(tensor).__name__} is no tensor: it has no __dlpack__")
     if is_torch(tensor):
-        if tensor.requires_grad and sys.modules["torch"].is_grad_enabled():
-            raise NotImplementedError(
-                "attnc has no backward pass yet: call it under torch.no_grad(), or detach() "
-                "the tensors that require a gradient"
-            )
+        if tensor.requires_grad:
+            if sys.modules["torch"].is_grad_enabled():
+                raise NotImplementedError(
+                    "attnc has no backward pass yet: call it under torch.no_grad(), or "
+                    "detach() the tensors that require a gradient"
+                )
+            tensor = tensor.detach()
         # -1: the launch goes to the tensor's own stream, there's nothing to wait for.
-        capsule = tensor.detach().__dlpack__(stream=-1) if tensor.is_cuda else tensor.detach().__dlpack__()
+        capsule = tensor.__dlpack__(stream=-1) if tensor.is_cuda else tensor.__dlpack__()
     else:
         capsule = tensor.__dlpack__()
     return _get_pointer(capsule, b"dltensor"), capsule
