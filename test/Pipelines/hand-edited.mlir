@@ -1,14 +1,19 @@
 // RUN: attn-opt %s --pass-pipeline='builtin.module(tile.kernel(tile-split-kv-ranges,tile-pipeline-loads,tile-lower-kv-loop,tile-rewrite-masks,tile-expand-online-softmax,tile-lower-math,canonicalize,cse),tile-to-sm80)' 2>/dev/null | FileCheck %s
 // RUN: attn-opt %s --pass-pipeline='builtin.module(tile.kernel(tile-split-kv-ranges,tile-lower-kv-loop,tile-rewrite-masks,tile-expand-online-softmax,tile-lower-math,canonicalize,cse),convert-tile-to-vector)' 2>/dev/null | FileCheck %s --check-prefix=CPU
 
+// RUN: attn-opt %s --tile-to-sm90a 2>/dev/null | FileCheck %s --check-prefix=SM90A
+
 // A tile kernel edited by hand, ReLU instead of softmax and no scale, lowers on
-// both targets: the products stay on the matrix units, nothing exponentiates.
-// HandEditedTest.cpp compares such kernels with float64 on the CPU.
+// every target: the products stay on the matrix units, nothing exponentiates.
+// The two HandEditedTest.cpp compare such kernels with float64.
 
 // CHECK-LABEL: llvm.func @edited
 // CHECK: nvvm.cp.async.shared.global
 // CHECK: nvvm.mma.sync
 // CHECK-NOT: ex2
+// SM90A-LABEL: llvm.func @edited
+// SM90A: wgmma.mma_async
+// SM90A-NOT: ex2
 // CPU-LABEL: llvm.func @edited
 // CPU: llvm.intr.fmuladd
 // CPU-NOT: math.exp
