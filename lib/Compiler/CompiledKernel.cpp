@@ -5,7 +5,6 @@
 #include "attn/Compiler/Compiler.h"
 #include "attn/Runtime/Ptxas.h"
 #include "attn/Target/PTX.h"
-#include "attn/Target/ScheduleTable.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Config/llvm-config.h"
@@ -61,9 +60,8 @@ findDevice(const KernelOptions &options) {
     return findDevice(kCpu);
   if (options.target != "native") {
     if (!mlir::attn::TargetInfo::lookup(options.target))
-      return llvm::createStringError("unknown target '" + options.target +
-                                     "'; known are native, " +
-                                     mlir::attn::TargetInfo::getAllNames());
+      return llvm::createStringError(mlir::attn::TargetInfo::explainUnknown(
+          options.target, "native, " + mlir::attn::TargetInfo::getAllNames()));
     return findDevice(options.device);
   }
   llvm::Expected<std::shared_ptr<Device>> gpu = findDevice(options.device);
@@ -71,21 +69,6 @@ findDevice(const KernelOptions &options) {
     return gpu;
   llvm::consumeError(gpu.takeError());
   return findDevice(kCpu);
-}
-
-std::string attn::chooseTarget(mlir::ModuleOp module, const Device &device) {
-  if (!device.isGPU())
-    return "cpu";
-  const auto *best = mlir::attn::TargetInfo::lookup("sm_90a");
-  if (llvm::Error error = device.checkTarget(best->name)) {
-    llvm::consumeError(std::move(error));
-    return "sm_80";
-  }
-  mlir::WalkResult result = module.walk([&](mlir::attn::AttentionOp op) {
-    return mlir::attn::isServed(op, *best) ? mlir::WalkResult::advance()
-                                           : mlir::WalkResult::interrupt();
-  });
-  return result.wasInterrupted() ? "sm_80" : best->name.str();
 }
 
 //===----------------------------------------------------------------------===//
@@ -180,9 +163,8 @@ static llvm::Expected<Compilation> compileText(llvm::StringRef text,
   CompileOptions compileOptions;
   compileOptions.variant = options.variant;
   compileOptions.entry = options.entry;
-  compileOptions.target = options.target == "native"
-                              ? chooseTarget(*module, device)
-                              : options.target;
+  compileOptions.target =
+      options.target == "native" ? getBestTarget(device).str() : options.target;
   llvm::Expected<Compilation> result = compileModule(*module, compileOptions);
   if (result)
     return result;

@@ -4,6 +4,7 @@
 #include "StageDumper.h"
 #include "attn/Dialect/Attn/IR/AttnOps.h"
 #include "attn/Target/PTX.h"
+#include "attn/Target/ScheduleTable.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FileSystem.h"
@@ -68,6 +69,36 @@ static LogicalResult isolateEntry(ModuleOp module, func::FuncOp entry) {
   return success();
 }
 
+/// Forgets the schedules of kernels that aren't made.
+static void dropSchedules(func::FuncOp entry) {
+  entry.walk([](mlir::attn::AttentionOp op) {
+    op.removeScheduleAttr();
+    op.removeShortSchedulesAttr();
+  });
+}
+
+/// Picks the target whose kernels are made and says so at the operator if it
+/// isn't the one asked for.
+static const mlir::attn::TargetInfo &
+chooseKernels(func::FuncOp entry, const ::attn::CompileOptions &options,
+              const mlir::attn::TargetInfo &target) {
+  const auto *kernels =
+      &mlir::attn::getKernelTarget(entry, options.variant, target);
+  if (kernels->hasWarpRoles && options.avoidsTMA) {
+    kernels = mlir::attn::TargetInfo::lookup("sm_80");
+    dropSchedules(entry);
+  } else if (kernels != &target &&
+             options.variant == mlir::attn::Variant::Fused) {
+    entry.walk([&](mlir::attn::AttentionOp op) {
+      if (!mlir::attn::isServed(op, target))
+        op.emitRemark() << op.getElementType() << " runs the kernel of "
+                        << kernels->name << " on " << target.name
+                        << ", whose own are for f16 and bf16";
+    });
+  }
+  return *kernels;
+}
+
 namespace attn {
 
 llvm::Expected<OwningOpRef<ModuleOp>> lower(ModuleOp module,
@@ -95,12 +126,16 @@ llvm::Expected<OwningOpRef<ModuleOp>> lower(ModuleOp module,
     pm.addInstrumentation(
         std::make_unique<StageDumper>(options.dumpStages, dumpError));
   }
-  mlir::attn::buildAttnPipeline(pm, options.variant, *target);
+  const auto &kernels = chooseKernels(entry, options, *target);
+  mlir::attn::buildAttnPipeline(pm, options.variant, kernels);
   LogicalResult result = pm.run(*clone);
   if (dumpError)
     return std::move(dumpError);
   if (failed(result))
     return llvm::createStringError("lowering failed");
+  if (&kernels != target)
+    (*clone)->setAttr(kKernelTargetAttrName,
+                      StringAttr::get(module.getContext(), kernels.name));
   return clone;
 }
 

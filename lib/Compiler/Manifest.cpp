@@ -88,6 +88,9 @@ llvm::Expected<std::string> emitManifest(ModuleOp lowered,
       json::Object{{"attnc", ATTNC_VERSION}, {"llvm", LLVM_VERSION_STRING}};
   manifest["variant"] = mlir::attn::stringifyVariant(options.variant);
   manifest["target"] = options.target;
+  auto kernelTarget = lowered->getAttrOfType<StringAttr>(kKernelTargetAttrName);
+  manifest["kernel_target"] =
+      kernelTarget ? kernelTarget.getValue() : StringRef(options.target);
   manifest["kernels"] = describeKernels(lowered, plan, target && target->isGPU);
   return llvm::formatv("{0:2}", value).str();
 }

@@ -8,6 +8,7 @@
 #include "attn/Pipelines/CPU.h"
 #include "attn/Pipelines/SM80.h"
 #include "attn/Pipelines/SM90a.h"
+#include "attn/Target/ScheduleTable.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -82,6 +83,19 @@ static void buildKernelMiddle(OpPassManager &pm, const TargetInfo &target) {
   kernel.addPass(createCSEPass());
 }
 
+const TargetInfo &attn::getKernelTarget(func::FuncOp entry, Variant variant,
+                                        const TargetInfo &target) {
+  if (!target.hasWarpRoles)
+    return target;
+  WalkResult result = entry.walk([&](AttentionOp op) {
+    return isServed(op, target) ? WalkResult::advance()
+                                : WalkResult::interrupt();
+  });
+  return variant == Variant::Fused && !result.wasInterrupted()
+             ? target
+             : *TargetInfo::lookup("sm_80");
+}
+
 void attn::buildAttnPipeline(OpPassManager &pm, Variant variant,
                              const TargetInfo &target) {
   // The unfused kernels are those of sm_80, on every GPU.
@@ -104,10 +118,12 @@ static void registerPipeline(Variant variant, StringRef description) {
     AttnPipelineOptions options;
     if (failed(options.parseFromString(text)))
       return failure();
-    const TargetInfo *target = TargetInfo::lookup(options.target);
+    std::string name = resolveTarget(
+        options.target, ("attn-" + stringifyVariant(variant)).str());
+    const TargetInfo *target = TargetInfo::lookup(name);
     if (!target)
-      return error("unknown target '" + options.target + "'; known are " +
-                   TargetInfo::getAllNames());
+      return error(TargetInfo::explainUnknown(
+          name, "native, " + TargetInfo::getAllNames()));
     buildAttnPipeline(pm, variant, *target);
     return success();
   };

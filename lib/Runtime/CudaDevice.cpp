@@ -13,9 +13,6 @@ static constexpr size_t kLogBytes = 16 << 10;
 
 static constexpr int64_t kWarpSize = 32;
 
-/// Of the base and the strides of a tensor map, in bytes.
-static constexpr uint64_t kTensorMapAlignment = 16;
-
 /// Percent of the L1 that shared memory may take.
 static constexpr int kMaxSharedCarveout = 100;
 
@@ -496,13 +493,6 @@ llvm::Error CudaDevice::encodeTensorMap(DeviceAddress address,
   if (!gpu.driver.TensorMapEncodeTiled)
     return llvm::createStringError(
         "the CUDA driver is too old: it has no cuTensorMapEncodeTiled");
-  uint64_t bits = address;
-  for (uint64_t stride : shape.strides)
-    bits |= stride;
-  if (bits % kTensorMapAlignment != 0)
-    return llvm::createStringError(
-        "this kernel reads tensors whose base and strides are multiples of 16 "
-        "bytes only; copy them to contiguous memory, or compile for sm_80");
   const llvm::SmallVector<uint32_t, 5> elementStrides(shape.dims.size(), 1);
   ScopedContext scope(gpu);
   return gpu.check(

@@ -15,6 +15,25 @@ llvm::Error Device::encodeTensorMap(DeviceAddress, const TensorMapShape &,
   return llvm::createStringError(getName() + " has no tensor maps");
 }
 
+llvm::StringRef attn::getBestTarget(const Device &device) {
+  if (!device.isGPU())
+    return "cpu";
+  return llvm::errorToBool(device.checkTarget("sm_90a")) ? "sm_80" : "sm_90a";
+}
+
+std::unique_ptr<Device> attn::createNativeDevice(std::string &target) {
+  llvm::Expected<std::unique_ptr<Device>> gpu = createCudaDevice();
+  std::unique_ptr<Device> device;
+  if (gpu)
+    device = std::move(*gpu);
+  else {
+    llvm::consumeError(gpu.takeError());
+    device = createCpuDevice();
+  }
+  target = getBestTarget(*device);
+  return device;
+}
+
 DeviceMemory::DeviceMemory(DeviceMemory &&other)
     : device(std::exchange(other.device, nullptr)),
       address(std::exchange(other.address, 0)) {}

@@ -1,6 +1,7 @@
 //===- Executable.cpp - A manifest and its code, ready to run -------------===//
 
 #include "attn/Runtime/Executable.h"
+#include "attn/Runtime/TensorMaps.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <cstring>
@@ -98,14 +99,13 @@ int64_t Invocation::getArgumentSetBytes() const {
   return bytes;
 }
 
-llvm::Error Invocation::addArgumentSet() {
-  Device &device = executable.getDevice();
+llvm::Expected<Invocation::ArgumentSet> Invocation::placeArguments() const {
   ArgumentSet set;
-  auto memory = DeviceMemory::allocate(device, getArgumentSetBytes());
+  auto memory =
+      DeviceMemory::allocate(executable.getDevice(), getArgumentSetBytes());
   if (!memory)
     return memory.takeError();
   set.memory = std::move(*memory);
-
   DeviceAddress next = set.memory.getAddress();
   for (auto [argument, tensor] :
        llvm::zip_equal(executable.getManifest().arguments, arguments)) {
@@ -113,28 +113,47 @@ llvm::Error Invocation::addArgumentSet() {
       set.addresses.push_back(0);
       continue;
     }
-    const DeviceAddress address = next + getPlacementOffset(tensor);
+    set.addresses.push_back(next + getPlacementOffset(tensor));
     next += getPlacedBytes(tensor);
-    set.addresses.push_back(address);
+  }
+  return set;
+}
+
+llvm::Error Invocation::addArgumentSet() {
+  llvm::Expected<ArgumentSet> set = placeArguments();
+  if (!set)
+    return set.takeError();
+  // What can't be read needs no upload.
+  if (llvm::Error error = setParameters(*set))
+    return error;
+  for (auto [argument, tensor, address] : llvm::zip_equal(
+           executable.getManifest().arguments, arguments, set->addresses))
     // Outputs are uploaded as well: with strides, they may have gaps that the
     // download must give back as they were.
-    if (llvm::Error error = device.upload(address, tensor.getData(),
-                                          tensor.getFootprintBytes()))
-      return error;
-  }
+    if (argument.isTensor)
+      if (llvm::Error error = executable.getDevice().upload(
+              address, tensor.getData(), tensor.getFootprintBytes()))
+        return error;
+  argumentSets.push_back(std::move(*set));
+  return llvm::Error::success();
+}
 
+llvm::Error Invocation::setParameters(ArgumentSet &set) const {
   for (const BoundPlan::StepTarget &target : plan.targets) {
     std::vector<uint64_t> &values = set.parameters.emplace_back();
     std::vector<EncodedTensorMap> &maps = set.tensorMaps.emplace_back();
     for (const BoundPlan::Parameter &parameter : target.parameters) {
       values.push_back(getValue(parameter, set));
-      if (parameter.map)
-        if (llvm::Error error = device.encodeTensorMap(
-                values.back(), *parameter.map, maps.emplace_back()))
-          return error;
+      if (!parameter.map)
+        continue;
+      auto map =
+          encodeTensorMap(executable.getDevice(), executable.getManifest(),
+                          parameter, values.back());
+      if (!map)
+        return map.takeError();
+      maps.push_back(*map);
     }
   }
-  argumentSets.push_back(std::move(set));
   return llvm::Error::success();
 }
 

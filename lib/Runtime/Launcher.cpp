@@ -1,6 +1,7 @@
 //===- Launcher.cpp - Launches on the caller's memory ---------------------===//
 
 #include "attn/Runtime/Launcher.h"
+#include "attn/Runtime/TensorMaps.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <map>
@@ -226,7 +227,7 @@ struct Resolver {
 /// The tensor maps of all launches of a plan, encoded anew only where addresses
 /// differ from the last time.
 static llvm::Error
-getTensorMaps(Device &device, const Resolver &resolver,
+getTensorMaps(const Executable &executable, const Resolver &resolver,
               llvm::SmallVectorImpl<DeviceAddress> &lastAddresses,
               llvm::SmallVectorImpl<EncodedTensorMap> &lastMaps,
               llvm::SmallVectorImpl<EncodedTensorMap> &maps) {
@@ -241,11 +242,14 @@ getTensorMaps(Device &device, const Resolver &resolver,
     auto next = lastMaps.begin();
     for (const BoundPlan::StepTarget &target : resolver.plan.targets)
       for (const BoundPlan::Parameter &parameter : target.parameters)
-        if (parameter.map)
-          if (llvm::Error error =
-                  device.encodeTensorMap(resolver.getAddress(*parameter.buffer),
-                                         *parameter.map, *next++))
-            return error;
+        if (parameter.map) {
+          auto map = encodeTensorMap(executable.getDevice(),
+                                     executable.getManifest(), parameter,
+                                     resolver.getAddress(*parameter.buffer));
+          if (!map)
+            return map.takeError();
+          *next++ = *map;
+        }
     lastAddresses = addresses;
   }
   maps.assign(lastMaps.begin(), lastMaps.end());
@@ -262,8 +266,8 @@ llvm::Error Launcher::enqueue(Plan &plan, const Workspace *workspace,
   llvm::SmallVector<EncodedTensorMap, 4> maps;
   {
     std::lock_guard<std::mutex> lock(plan.mapsMutex);
-    if (llvm::Error error =
-            getTensorMaps(device, resolver, plan.mapAddresses, plan.maps, maps))
+    if (llvm::Error error = getTensorMaps(executable, resolver,
+                                          plan.mapAddresses, plan.maps, maps))
       return error;
   }
   auto nextMap = maps.begin();

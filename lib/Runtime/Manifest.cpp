@@ -115,6 +115,9 @@ bool ManifestParser::parse(const Value &rootValue, Path path) {
   const Object *root = rootValue.getAsObject();
   if (!root)
     return fail(path, "needs an object");
+  // Without the key, it is the target's own.
+  manifest.kernelTarget = root->getString("kernel_target")
+                              .value_or(root->getString("target").value_or(""));
   return parseVersion(*root, path) &&
          getString(*root, "entry", manifest.entry, path) &&
          getString(*root, "variant", manifest.variant, path) &&

@@ -44,6 +44,7 @@ VariantReport VariantReport::create(const Executable &executable,
   VariantReport report;
   report.variant = executable.getManifest().variant;
   report.target = executable.getManifest().target;
+  report.kernelTarget = executable.getManifest().kernelTarget;
   report.minBytes = invocation.getMinBytes();
   report.maxIntermediateBytes = invocation.getMaxIntermediateBytes();
 
@@ -151,6 +152,8 @@ static void writeVariant(llvm::json::OStream &json,
   json.object([&] {
     json.attribute("variant", report.variant);
     json.attribute("target", report.target);
+    if (!report.kernelTarget.empty())
+      json.attribute("kernel_target", report.kernelTarget);
     json.attribute("status", report.status);
     json.attribute("message", llvm::json::fixUTF8(report.message));
     json.attributeArray("kernels", [&] {
@@ -282,6 +285,13 @@ static std::string formatCounts(const VariantReport &report) {
   return text.empty() ? "nothing to run" : text;
 }
 
+/// "sm_90a" or "sm_90a, kernels of sm_80"
+static std::string formatTarget(const VariantReport &report) {
+  if (report.kernelTarget.empty() || report.kernelTarget == report.target)
+    return report.target;
+  return report.target + ", kernels of " + report.kernelTarget;
+}
+
 static void addVariantRows(Table &table, const VariantReport &report) {
   if (report.status != "ok" && report.kernels.empty()) {
     table.addRow(
@@ -293,8 +303,8 @@ static void addVariantRows(Table &table, const VariantReport &report) {
     addIfKnown(bytes, kernel.bytes);
   auto [median, min, max] = formatTime(report.time);
   table.addRow(
-      {report.variant + " (" + report.target + "): " + formatCounts(report) +
-           (report.isWarm ? ", warm" : ""),
+      {report.variant + " (" + formatTarget(report) +
+           "): " + formatCounts(report) + (report.isWarm ? ", warm" : ""),
        "", median, min, max, formatOptional(bytes),
        formatOptional(report.minBytes),
        formatOptional(report.maxIntermediateBytes), formatError(report.error)});

@@ -31,10 +31,33 @@ std::string TargetInfo::getAllNames() {
       ", ");
 }
 
+/// The compute capability of "sm_90", "sm_100a" or "sm_120f", times 10.
+static std::optional<unsigned> parseArchitecture(StringRef name) {
+  unsigned number;
+  if (!name.consume_front("sm_") || name.consumeInteger(10, number) ||
+      !(name.empty() || name == "a" || name == "f"))
+    return std::nullopt;
+  return number;
+}
+
+std::string TargetInfo::explainUnknown(StringRef name, StringRef known) {
+  constexpr unsigned kFirst = 80, kHopper = 90, kTensorMemory = 100;
+  std::string text = ("unknown target '" + name + "'; ").str();
+  std::optional<unsigned> architecture = parseArchitecture(name);
+  if (!architecture || *architecture < kFirst)
+    return text + "known are " + known.str();
+  if (*architecture == kHopper)
+    return text + "use sm_90a, whose kernels take the instructions that only "
+                  "this architecture has";
+  if (*architecture >= kTensorMemory)
+    return text + "there are no kernels with its tcgen05 instructions yet; use "
+                  "sm_80, whose PTX such a GPU runs";
+  return text + "use sm_80, whose PTX such a GPU runs";
+}
+
 const TargetInfo *TargetInfo::lookupOrEmitError(StringRef name, Location loc) {
   if (const TargetInfo *info = lookup(name))
     return info;
-  emitError(loc) << "unknown target '" << name << "'; known are "
-                 << getAllNames();
+  emitError(loc) << explainUnknown(name);
   return nullptr;
 }

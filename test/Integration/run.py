@@ -103,8 +103,8 @@ def check_kernels(report, case, variant):
 
 
 def is_served(case, variant, target):
-    """sm_90a has kernels of its own for fused 16-bit attention; what else runs there is sm_80's."""
-    return target != "sm_90a" or (variant == "fused" and case.dtype != "f32")
+    """sm_90a has kernels of its own for fused attention; the unfused ones that run there are sm_80's."""
+    return target != "sm_90a" or variant == "fused"
 
 
 def run_test(args, case, variant):

@@ -45,7 +45,9 @@ static cl::opt<mlir::attn::Variant>
             cl::init(mlir::attn::Variant::Fused), cl::cat(category));
 
 static cl::opt<std::string>
-    target("target", cl::desc("Target: cpu (default), sm_80 or sm_90a"),
+    target("target",
+           cl::desc("cpu (default), sm_80, sm_90a, or native: what this "
+                    "machine runs"),
            cl::init("cpu"), cl::cat(category));
 
 static cl::opt<std::string>
@@ -209,11 +211,11 @@ static llvm::Error run(ModuleOp module, ArrayRef<Emit> kinds) {
 }
 
 static llvm::Error checkArguments(ArrayRef<Emit> kinds) {
+  target = mlir::attn::resolveTarget(target, "attn-compile");
   const auto *info = mlir::attn::TargetInfo::lookup(target);
   if (!info)
-    return llvm::createStringError(
-        "unknown target '%s'; known are %s", target.c_str(),
-        mlir::attn::TargetInfo::getAllNames().c_str());
+    return llvm::createStringError(mlir::attn::TargetInfo::explainUnknown(
+        target, "native, " + mlir::attn::TargetInfo::getAllNames()));
   for (Emit kind : kinds)
     if ((kind == Emit::PTX || kind == Emit::Cubin) && !info->isGPU)
       return llvm::createStringError(

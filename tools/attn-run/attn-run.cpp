@@ -3,8 +3,7 @@
 #include "../Support/Arguments.h"
 #include "../Support/DeviceChoice.h"
 #include "../Support/Verifier.h"
-#include "attn/Compiler/Compiler.h"
-#include "attn/Runtime/Executable.h"
+#include "attn/Compiler/LoadedProgram.h"
 #include "attn/Runtime/Report.h"
 #include "attn/Runtime/TensorFile.h"
 #include "mlir/IR/Diagnostics.h"
@@ -103,9 +102,10 @@ public:
   Report &getReport() { return report; }
 
 private:
-  llvm::Expected<CompiledProgram> compileVariant(mlir::attn::Variant variant);
+  llvm::Expected<std::unique_ptr<LoadedProgram>>
+  load(mlir::attn::Variant variant, std::string &diagnosed);
   llvm::Error prepare(const Manifest &manifest);
-  llvm::Expected<VariantReport> execute(const Executable &executable);
+  llvm::Expected<VariantReport> execute(LoadedProgram &program);
   llvm::Error writeOutputs(const Manifest &manifest) const;
 
   mlir::ModuleOp module;
@@ -131,11 +131,10 @@ static std::string format(mlir::Diagnostic &diagnostic) {
   return text;
 }
 
-llvm::Expected<CompiledProgram>
-Runner::compileVariant(mlir::attn::Variant variant) {
-  // The first error's text goes to the report; the handler below this one
-  // prints it as well, with the source line.
-  std::string firstError;
+/// `firstError` gets the text of the first diagnostic for the report; the
+/// handler below this one prints it as well, with the source line.
+llvm::Expected<std::unique_ptr<LoadedProgram>>
+Runner::load(mlir::attn::Variant variant, std::string &firstError) {
   mlir::ScopedDiagnosticHandler handler(
       module.getContext(), [&](mlir::Diagnostic &diagnostic) {
         progress.clear();
@@ -148,11 +147,7 @@ Runner::compileVariant(mlir::attn::Variant variant) {
   options.variant = variant;
   options.target = target;
   options.entry = entryName;
-  llvm::Expected<CompiledProgram> program = compile(module, options);
-  if (program || firstError.empty())
-    return program;
-  llvm::consumeError(program.takeError());
-  return llvm::createStringError(firstError);
+  return LoadedProgram::create(module, options, device);
 }
 
 /// Before anything runs, so that no output is written for a call that fails.
@@ -203,8 +198,8 @@ llvm::Error Runner::writeOutputs(const Manifest &manifest) const {
   return llvm::Error::success();
 }
 
-llvm::Expected<VariantReport> Runner::execute(const Executable &executable) {
-  auto invocation = executable.bind(arguments);
+llvm::Expected<VariantReport> Runner::execute(LoadedProgram &program) {
+  auto invocation = program.bind(arguments);
   if (!invocation)
     return invocation.takeError();
   if (llvm::Error error = (*invocation)->poisonOutputs())
@@ -223,8 +218,9 @@ llvm::Expected<VariantReport> Runner::execute(const Executable &executable) {
       return measured.takeError();
     profile = std::move(*measured);
   }
-  VariantReport result = VariantReport::create(executable, **invocation,
-                                               profile ? &*profile : nullptr);
+  VariantReport result =
+      VariantReport::create((*invocation)->getExecutable(), **invocation,
+                            profile ? &*profile : nullptr);
   if (verifier)
     verifier->check(arguments, result);
   return result;
@@ -235,7 +231,7 @@ llvm::Expected<VariantReport> Runner::run(mlir::attn::Variant variant) {
   auto fail = [&](llvm::Error error) {
     return VariantReport::failure(name, target, std::move(error));
   };
-  // What fails after compiling has no diagnostic.
+  // What fails without a diagnostic.
   auto printAndFail = [&](llvm::Error error) {
     VariantReport failure = fail(std::move(error));
     progress.clear();
@@ -244,30 +240,24 @@ llvm::Expected<VariantReport> Runner::run(mlir::attn::Variant variant) {
     return failure;
   };
   progress.show("compiling " + name + " for " + target);
-  llvm::Expected<CompiledProgram> program = compileVariant(variant);
-  if (!program)
-    return fail(program.takeError());
-  llvm::Expected<Manifest> manifest = Manifest::parse(program->manifest);
-  if (!manifest)
-    return fail(manifest.takeError());
-  if (llvm::Error error = prepare(*manifest))
+  std::string diagnosed;
+  auto program = load(variant, diagnosed);
+  if (!program && diagnosed.empty())
+    return printAndFail(program.takeError());
+  if (!program) {
+    llvm::consumeError(program.takeError());
+    return fail(llvm::createStringError(diagnosed));
+  }
+  const Manifest &manifest = (*program)->getExecutable().getManifest();
+  if (llvm::Error error = prepare(manifest))
     return std::move(error);
 
   progress.show("running " + name + " on " + device.getName());
-  KernelCode code;
-  code.image = std::move(program->ptx);
-  if (program->cpu)
-    code.lookup = [&](llvm::StringRef kernel) {
-      return program->cpu->lookup(kernel);
-    };
-  auto executable = Executable::create(std::move(*manifest), code, device);
-  if (!executable)
-    return printAndFail(executable.takeError());
-  llvm::Expected<VariantReport> result = execute(**executable);
+  llvm::Expected<VariantReport> result = execute(**program);
   if (!result)
     return printAndFail(result.takeError());
   if (result->status == "ok" && !outputs.empty())
-    if (llvm::Error error = writeOutputs((*executable)->getManifest()))
+    if (llvm::Error error = writeOutputs(manifest))
       return std::move(error);
   return result;
 }
@@ -300,7 +290,7 @@ static llvm::Expected<bool> runVariants(mlir::ModuleOp module) {
   if (repeat < 0)
     return llvm::createStringError("--repeat needs a nonnegative number");
   std::string target = targetName;
-  llvm::Expected<std::unique_ptr<Device>> device = createDevice(module, target);
+  llvm::Expected<std::unique_ptr<Device>> device = createDevice(target);
   if (!device)
     return device.takeError();
 

@@ -99,29 +99,16 @@ llvm::Error Tuner::load(ScheduleAttr schedule, Loaded &loaded) {
   CompileOptions compileOptions;
   compileOptions.target = options.target;
   compileOptions.entry = options.entry;
-  llvm::Expected<CompiledProgram> program =
-      compile(op->getParentOfType<mlir::ModuleOp>(), compileOptions);
-  if (!program) {
-    if (firstError.empty())
-      return program.takeError();
-    llvm::consumeError(program.takeError());
-    return llvm::createStringError(firstError);
+  auto program = LoadedProgram::create(op->getParentOfType<mlir::ModuleOp>(),
+                                       compileOptions, device);
+  if (program) {
+    loaded.program = std::move(*program);
+    return llvm::Error::success();
   }
-  loaded.program = std::move(*program);
-  llvm::Expected<Manifest> manifest = Manifest::parse(loaded.program.manifest);
-  if (!manifest)
-    return manifest.takeError();
-  KernelCode code;
-  code.image = std::move(loaded.program.ptx);
-  if (loaded.program.cpu)
-    code.lookup = [cpu = loaded.program.cpu.get()](llvm::StringRef name) {
-      return cpu->lookup(name);
-    };
-  auto executable = Executable::create(std::move(*manifest), code, device);
-  if (!executable)
-    return executable.takeError();
-  loaded.executable = std::move(*executable);
-  return llvm::Error::success();
+  if (firstError.empty())
+    return program.takeError();
+  llvm::consumeError(program.takeError());
+  return llvm::createStringError(firstError);
 }
 
 llvm::Error Tuner::runOnce(Invocation &invocation) {
@@ -180,8 +167,9 @@ llvm::Expected<std::vector<double>> Tuner::time(Invocation &invocation,
   return std::move(profile->totalSamples);
 }
 
+/// To the kernels of the schedule, or not at all.
 llvm::Error Tuner::bind(Loaded &loaded) {
-  auto invocation = loaded.executable->bind(arguments);
+  auto invocation = loaded.program->getExecutable().bind(arguments);
   if (!invocation)
     return invocation.takeError();
   loaded.invocation = std::move(*invocation);
@@ -191,7 +179,8 @@ llvm::Error Tuner::bind(Loaded &loaded) {
 llvm::Error Tuner::screen(TuneResult &result, Loaded &loaded) {
   if (llvm::Error error = load(result.schedule, loaded))
     return error;
-  result.resources = loaded.executable->getKernel(0).getResources();
+  result.resources =
+      loaded.program->getExecutable().getKernel(0).getResources();
   if (llvm::Error error = bind(loaded))
     return error;
   Watchdog watchdog("'" + describe(result.schedule) + "'");
@@ -199,7 +188,8 @@ llvm::Error Tuner::screen(TuneResult &result, Loaded &loaded) {
     return error;
   if (llvm::Error error = check(result))
     return error;
-  if (llvm::Error error = compareWithFirst(loaded.executable->getManifest()))
+  if (llvm::Error error =
+          compareWithFirst(loaded.program->getExecutable().getManifest()))
     return error;
   llvm::Expected<std::vector<double>> samples =
       time(*loaded.invocation, kScreeningRepeat);

@@ -4,8 +4,7 @@
 #define ATTN_TOOLS_ATTNTUNE_TUNER_H
 
 #include "../Support/Verifier.h"
-#include "attn/Compiler/Compiler.h"
-#include "attn/Runtime/Executable.h"
+#include "attn/Compiler/LoadedProgram.h"
 #include "attn/Target/ScheduleTable.h"
 
 namespace attn {
@@ -66,8 +65,7 @@ public:
 private:
   /// A candidate that is compiled and loaded.
   struct Loaded {
-    CompiledProgram program;
-    std::unique_ptr<Executable> executable;
+    std::unique_ptr<LoadedProgram> program;
     std::unique_ptr<Invocation> invocation;
   };
 

@@ -85,8 +85,6 @@ static llvm::Expected<AttentionOp> findAttention(mlir::ModuleOp module) {
 /// The row for sequences of `qLen` queries.
 static llvm::Expected<ScheduleRow>
 findRow(AttentionOp op, const TargetInfo &target, int64_t qLen) {
-  if (mlir::failed(mlir::attn::verifyTarget(op, target)))
-    return llvm::createStringError("the target has no kernel for it");
   for (const ScheduleRow *row : mlir::attn::lookupRows(op, target))
     if (qLen <= row->maxQLen)
       return *row;
@@ -249,20 +247,25 @@ static llvm::Error run(mlir::ModuleOp module) {
   std::string name = targetName;
   std::unique_ptr<Device> device;
   if (!dryRun || name == "native") {
-    llvm::Expected<std::unique_ptr<Device>> created =
-        createDevice(module, name);
+    llvm::Expected<std::unique_ptr<Device>> created = createDevice(name);
     if (!created)
       return created.takeError();
     device = std::move(*created);
   }
   const TargetInfo *target = TargetInfo::lookup(name);
   if (!target)
-    return llvm::createStringError("unknown target '" + name +
-                                   "'; known are native, " +
-                                   TargetInfo::getAllNames());
+    return llvm::createStringError(TargetInfo::explainUnknown(
+        name, "native, " + TargetInfo::getAllNames()));
   if (mlir::failed(mlir::attn::verifySupported(*op)))
     return llvm::createStringError("can't compile the operator");
-  TuneTool tool(*op, *target, device.get());
+  const TargetInfo &kernels =
+      mlir::attn::getKernelTarget((*op)->getParentOfType<mlir::func::FuncOp>(),
+                                  mlir::attn::Variant::Fused, *target);
+  if (&kernels != target)
+    llvm::errs() << "attn-tune: '" << op->getElementType()
+                 << "' runs the kernel of " << kernels.name << " on "
+                 << target->name << "\n";
+  TuneTool tool(*op, kernels, device.get());
   return dryRun ? tool.listCandidates() : tool.tune();
 }
 

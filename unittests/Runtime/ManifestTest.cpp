@@ -42,6 +42,12 @@ TEST(ManifestTest, Parses) {
   Manifest manifest = get(Manifest::parse(kManifest));
   EXPECT_EQ(manifest.entry, "causal");
   EXPECT_EQ(manifest.target, "sm_80");
+  EXPECT_EQ(manifest.kernelTarget, "sm_80");
+  EXPECT_EQ(get(Manifest::parse(edit("\"target\": \"sm_80\"",
+                                     "\"target\": \"sm_90a\", "
+                                     "\"kernel_target\": \"sm_80\"")))
+                .kernelTarget,
+            "sm_80");
   ASSERT_EQ(manifest.arguments.size(), 3u);
   EXPECT_EQ(
       manifest.arguments[0].shape,

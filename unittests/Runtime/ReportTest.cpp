@@ -118,3 +118,15 @@ TEST(ReportTest, PrintsATable) {
   EXPECT_TRUE(contains(text, "2.14e-03"));
   EXPECT_TRUE(contains(text, "fused: no GPU"));
 }
+
+TEST(ReportTest, SaysWhoseKernelsRan) {
+  Report report = makeReport();
+  report.variants[0].target = "sm_90a";
+  report.variants[0].kernelTarget = "sm_80";
+  std::string table, json;
+  llvm::raw_string_ostream tableStream(table), jsonStream(json);
+  printTable(tableStream, report);
+  writeJSON(jsonStream, report);
+  EXPECT_TRUE(contains(table, "naive (sm_90a, kernels of sm_80): 2 kernels"));
+  EXPECT_TRUE(contains(json, "\"kernel_target\": \"sm_80\""));
+}

@@ -12,8 +12,8 @@ namespace attn {
 
 struct KernelOptions {
   mlir::attn::Variant variant = mlir::attn::Variant::Fused;
-  /// "cpu", "sm_80", "sm_90a", or "native": the best that the GPU runs and that
-  /// serves the operator, or the CPU where there is no GPU.
+  /// "cpu", "sm_80", "sm_90a", or "native": the best that the GPU runs, or
+  /// the CPU where there is no GPU.
   std::string target = "native";
   /// The entry function, where MLIR text has several.
   std::string entry;
@@ -64,9 +64,6 @@ private:
 
   std::shared_ptr<Impl> impl;
 };
-
-/// The best target that `device` runs and that serves all of `module`.
-std::string chooseTarget(mlir::ModuleOp module, const Device &device);
 
 } // namespace attn
 

@@ -18,6 +18,9 @@ struct CompileOptions {
   mlir::attn::Variant variant = mlir::attn::Variant::Fused;
   /// A name of the target table: "cpu", "sm_80" or "sm_90a".
   std::string target = "cpu";
+  /// Where `target` has its own, take the fused kernels of sm_80: they read
+  /// tensors of any base and strides.
+  bool avoidsTMA = false;
   /// The entry function; empty takes the only one, or the only one that holds
   /// an attn.attention.
   std::string entry;
@@ -25,6 +28,10 @@ struct CompileOptions {
   /// none. Switches the context's multithreading off.
   std::string dumpStages;
 };
+
+/// Of a lowered module: the target whose kernels it holds, if it is another
+/// than the one it is for.
+constexpr llvm::StringLiteral kKernelTargetAttrName = "attn.kernel_target";
 
 /// Clones `module`, keeps its entry function and lowers it to LLVM dialect.
 /// What is wrong with the input is reported through the context's diagnostics

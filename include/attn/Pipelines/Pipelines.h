@@ -9,6 +9,7 @@
 #define ATTN_PIPELINES_PIPELINES_H
 
 #include "attn/Target/TargetInfo.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassOptions.h"
@@ -25,12 +26,23 @@ ArrayRef<Variant> getAllVariants();
 
 struct AttnPipelineOptions : PassPipelineOptions<AttnPipelineOptions> {
   Option<std::string> target{*this, "target",
-                             llvm::cl::desc("Target: cpu, sm_80 or sm_90a"),
+                             llvm::cl::desc("cpu, sm_80, sm_90a, or native: "
+                                            "what this machine runs"),
                              llvm::cl::init("cpu")};
 };
 
+/// `name`, or for "native" the best target that this machine runs, which it
+/// says on stderr in the name of `user`.
+std::string resolveTarget(StringRef name, StringRef user);
+
+/// The target whose kernels `variant` of `entry` gets on a machine of `target`:
+/// those of sm_80 serve where there are none with warp roles.
+const TargetInfo &getKernelTarget(func::FuncOp entry, Variant variant,
+                                  const TargetInfo &target);
+
 /// From a module with one entry function on tensors to LLVM dialect: kernels,
-/// and the module attribute `attn.plan`. `target` must be in the target table.
+/// and the module attribute `attn.plan`. `target` must have the kernels (see
+/// getKernelTarget).
 void buildAttnPipeline(OpPassManager &pm, Variant variant,
                        const TargetInfo &target);
 

@@ -157,6 +157,14 @@ private:
 /// All cores of this machine.
 std::unique_ptr<Device> createCpuDevice();
 
+/// The target whose code `device` runs best. A GPU that is too old for any is
+/// refused when the code is loaded.
+llvm::StringRef getBestTarget(const Device &device);
+
+/// The device that "native" means: the GPU if there is one, else the CPU.
+/// `target` becomes the best that it runs.
+std::unique_ptr<Device> createNativeDevice(std::string &target);
+
 /// The `ordinal`-th GPU that the CUDA driver shows. The error says what is
 /// missing: no driver, a driver that is too old, or no GPU.
 llvm::Expected<std::unique_ptr<Device>> createCudaDevice(int ordinal = 0);

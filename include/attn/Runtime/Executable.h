@@ -19,8 +19,9 @@ public:
   create(Manifest manifest, const KernelCode &code, Device &device);
 
   /// Binds one tensor an argument of the manifest, in order; scalars are rank-0
-  /// tensors. Refuses what the manifest or its checks don't allow, then gets
-  /// device memory and uploads the inputs. The result must not outlive this.
+  /// tensors. Refuses what the manifest or its checks don't allow, or with an
+  /// UnsupportedLayout what the kernels can't read, then gets device memory and
+  /// uploads the inputs. The result must not outlive this.
   llvm::Expected<std::unique_ptr<Invocation>>
   bind(llvm::ArrayRef<Tensor> arguments) const;
 
@@ -77,6 +78,8 @@ public:
 
   llvm::Expected<Profile> profile(const ProfileOptions &options);
 
+  const Executable &getExecutable() const { return executable; }
+
   /// The steps that take time, in order; launches of an empty grid don't.
   llvm::ArrayRef<TimedStep> getSteps() const { return plan.steps; }
   int64_t getMinBytes() const { return plan.minBytes; }
@@ -110,6 +113,8 @@ private:
   DeviceAddress resolve(const BoundPlan::BufferRef &buffer,
                         const ArgumentSet &set) const;
   llvm::Error addArgumentSet();
+  llvm::Expected<ArgumentSet> placeArguments() const;
+  llvm::Error setParameters(ArgumentSet &set) const;
   llvm::Error enqueueStep(size_t index, ArgumentSet &set);
   llvm::Error enqueueForward(ArgumentSet &set);
   llvm::Error prepareArgumentSets(const ProfileOptions &options);

@@ -36,7 +36,8 @@ public:
   /// All launches and graphs must be complete.
   ~Launcher();
 
-  /// One tensor an argument of the manifest, in order.
+  /// One tensor an argument of the manifest, in order. An UnsupportedLayout
+  /// (TensorMaps.h) if the kernels can't access one where it lies.
   llvm::Error launch(Stream stream, llvm::ArrayRef<TensorView> arguments);
 
   /// How many of the plans for given shapes and strides are kept.

@@ -169,6 +169,8 @@ struct Manifest {
   std::string variant;
   /// "cpu", "sm_80" or "sm_90a".
   std::string target;
+  /// Whose kernels they are: often those of an earlier GPU serve `target`.
+  std::string kernelTarget;
   std::vector<Argument> arguments;
   std::vector<Check> checks;
   std::vector<Kernel> kernels;

@@ -34,6 +34,8 @@ struct KernelReport {
 struct VariantReport {
   std::string variant;
   std::string target;
+  /// As in the manifest; empty if it isn't known.
+  std::string kernelTarget;
   /// "ok", or "error" with a message.
   std::string status = "ok";
   std::string message;

@@ -31,6 +31,11 @@ struct TargetInfo {
 
   /// "cpu, sm_80, sm_90a", for messages.
   static std::string getAllNames();
+
+  /// Why there is no row called `name` and what to use instead; `known` are the
+  /// names that may be used.
+  static std::string explainUnknown(llvm::StringRef name,
+                                    llvm::StringRef known = getAllNames());
 };
 
 } // namespace mlir::attn

@@ -1,4 +1,9 @@
 // RUN: not attn-compile %s --target=sm_99 2>&1 | FileCheck %s --check-prefix=TARGET
+// RUN: not attn-compile %s --target=sm_90 2>&1 | FileCheck %s --check-prefix=HOPPER
+// RUN: not attn-compile %s --target=sm_100a 2>&1 | FileCheck %s --check-prefix=TCGEN05
+// RUN: not attn-compile %s --target=sm_120 2>&1 | FileCheck %s --check-prefix=TCGEN05
+// RUN: not attn-opt %s --attn-fused=target=sm_100 2>&1 | FileCheck %s --check-prefix=TCGEN05
+// RUN: not attn-compile %s --target=tpu 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: not attn-compile %s --emit=ptx 2>&1 | FileCheck %s --check-prefix=CPU-PTX
 // RUN: not attn-compile %s --emit=mlir,manifest 2>&1 | FileCheck %s --check-prefix=STEM
 // RUN: not attn-compile %t.missing.mlir 2>&1 | FileCheck %s --check-prefix=MISSING
@@ -8,7 +13,10 @@
 // RUN: rm -f %t.kept && not attn-compile %s --entry=bad -o %t.kept 2>&1 | FileCheck %s --check-prefix=BAD
 // RUN: not ls %t.kept
 
-// TARGET: attn-compile: error: unknown target 'sm_99'; known are cpu, sm_80
+// TARGET: attn-compile: error: unknown target 'sm_99'; use sm_80, whose PTX such a GPU runs
+// HOPPER: attn-compile: error: unknown target 'sm_90'; use sm_90a
+// TCGEN05: error: unknown target 'sm_1{{.*}}'; there are no kernels with its tcgen05 instructions yet; use sm_80, whose PTX such a GPU runs
+// UNKNOWN: attn-compile: error: unknown target 'tpu'; known are native, cpu, sm_80, sm_90a
 // CPU-PTX: attn-compile: error: target cpu has no ptx; choose a GPU target, e.g. --target=sm_80
 // STEM: attn-compile: error: several emits need -o STEM
 // MISSING: attn-compile: error: cannot open input file '{{.*}}.missing.mlir'

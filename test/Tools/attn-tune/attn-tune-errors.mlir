@@ -13,9 +13,6 @@
 // RUN: not attn-tune %s --entry=f --target=cpu --rounds=0 2>&1 | FileCheck %s --check-prefix=ROUNDS
 // ROUNDS: attn-tune: error: --finalists, --rounds and --repeat need positive numbers
 
-// RUN: not attn-tune %s --entry=f --target=sm_90a --dry-run 2>&1 | FileCheck %s --check-prefix=F32
-// F32: attn-tune-errors.mlir:{{[0-9]+}}:8: error: {{.*}}has no kernel for sm_90a
-
 // RUN: not attn-tune %s --entry=large --target=sm_80 --dry-run 2>&1 | FileCheck %s --check-prefix=LARGE
 // LARGE: attn-tune-errors.mlir:{{[0-9]+}}:8: error: {{.*}}schedule needs {{[0-9]+}} bytes of shared memory
 // LARGE-NOT: attn-tune: error

@@ -1,0 +1,279 @@
+//===- LoadedProgramTest.cpp - Which kernels serve which layouts ----------===//
+
+#include "attn/Compiler/LoadedProgram.h"
+#include "../Runtime/TestUtils.h"
+#include "attn/Runtime/Launcher.h"
+#include "attn/Runtime/Random.h"
+#include "attn/Runtime/TensorMaps.h"
+#include "mlir/Parser/Parser.h"
+#include <cmath>
+
+using namespace attn;
+using namespace attn::test;
+
+namespace {
+
+/// Loads and launches as if it were a GPU of compute capability 9.0.
+class FakeGpu : public Device {
+public:
+  std::string getName() const override { return "fake"; }
+  bool isGPU() const override { return true; }
+  int64_t getCacheBytes() const override { return 0; }
+  int64_t getNumSMs() const override { return 2; }
+  llvm::Error checkTarget(llvm::StringRef) const override {
+    return llvm::Error::success();
+  }
+
+  llvm::Expected<std::unique_ptr<LoadedModule>>
+  load(const KernelCode &code) override {
+    images.push_back(code.image);
+    return std::make_unique<FakeModule>();
+  }
+  llvm::Expected<DeviceAddress> allocate(int64_t bytes) override {
+    return host->allocate(bytes);
+  }
+  void free(DeviceAddress address) override { host->free(address); }
+  llvm::Error upload(DeviceAddress dst, const void *src,
+                     int64_t bytes) override {
+    return host->upload(dst, src, bytes);
+  }
+  llvm::Error download(void *dst, DeviceAddress src, int64_t bytes) override {
+    return host->download(dst, src, bytes);
+  }
+  llvm::Error encodeTensorMap(DeviceAddress, const TensorMapShape &shape,
+                              EncodedTensorMap &) override {
+    maps.push_back(shape);
+    if (refusesMaps)
+      return llvm::createStringError("refused by the driver");
+    return llvm::Error::success();
+  }
+  llvm::Error copy(DeviceAddress dst, DeviceAddress src, int64_t bytes,
+                   Stream stream) override {
+    return host->copy(dst, src, bytes, stream);
+  }
+  llvm::Error memset(DeviceAddress dst, uint8_t value, int64_t bytes,
+                     Stream stream) override {
+    return host->memset(dst, value, bytes, stream);
+  }
+  llvm::Error launch(LoadedKernel &, int64_t, llvm::MutableArrayRef<void *>,
+                     Stream) override {
+    return llvm::Error::success();
+  }
+  llvm::Expected<std::unique_ptr<Event>> createEvent() override {
+    return host->createEvent();
+  }
+  llvm::Error record(Event &event) override { return host->record(event); }
+  llvm::Error synchronize(Stream stream) override {
+    return host->synchronize(stream);
+  }
+  llvm::Expected<double> getElapsedMicroseconds(Event &start,
+                                                Event &end) override {
+    return host->getElapsedMicroseconds(start, end);
+  }
+
+  std::vector<std::string> images;
+  std::vector<TensorMapShape> maps;
+  bool refusesMaps = false;
+
+private:
+  struct FakeModule : LoadedModule {
+    llvm::Expected<std::unique_ptr<LoadedKernel>>
+    getKernel(const Kernel &) override {
+      return std::make_unique<LoadedKernel>();
+    }
+  };
+
+  std::unique_ptr<Device> host = createCpuDevice();
+};
+
+/// A [2, 2, n, 64] tensor with gaps between rows, in zeroed memory that starts
+/// `offset` elements past a multiple of 64 bytes.
+struct View {
+  int64_t offset = 0;
+  int64_t rowStride = 64;
+};
+
+constexpr int64_t kBatch = 2, kHeads = 2, kHeadDim = 64;
+
+class LoadedProgramTest : public testing::Test {
+protected:
+  LoadedProgramTest() {
+    mlir::DialectRegistry registry;
+    mlir::attn::registerAttncDialects(registry);
+    context.appendDialectRegistry(registry);
+    context.getDiagEngine().registerHandler([&](mlir::Diagnostic &diagnostic) {
+      messages += diagnostic.str() + "\n";
+      return mlir::success();
+    });
+  }
+
+  std::unique_ptr<LoadedProgram> load(Device &device,
+                                      llvm::StringRef element = "bf16") {
+    std::string text = R"mlir(
+!t = tensor<?x2x?x64x$T>
+func.func @f(%q: !t {attn.name = "q"}, %k: !t {attn.name = "k"},
+             %v: !t {attn.name = "v"}, %o: !t {attn.name = "o"}) -> !t {
+  %r = attn.attention ins(%q, %k, %v : !t, !t, !t) outs(%o : !t) -> !t
+  return %r : !t
+})mlir";
+    for (size_t at; (at = text.find("$T")) != std::string::npos;)
+      text.replace(at, 2, element.str());
+    auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+    CompileOptions options;
+    options.target = "sm_90a";
+    return get(LoadedProgram::create(*module, options, device));
+  }
+
+  Tensor make(int64_t batch, int64_t length, const View &view,
+              uint64_t stream = 0) {
+    const int64_t headStride = length * view.rowStride;
+    Tensor storage = get(Tensor::allocate(
+        DType::BF16, {view.offset + batch * kHeads * headStride}));
+    Tensor tensor = Tensor::borrow(
+        DType::BF16, {batch, kHeads, length, kHeadDim},
+        {kHeads * headStride, headStride, view.rowStride, 1},
+        static_cast<char *>(storage.getData()) + 2 * view.offset);
+    fillNormal(tensor, /*seed=*/1, stream);
+    storages.push_back(storage);
+    return tensor;
+  }
+
+  /// Whose kernels run on tensors of which one has the layout `odd`.
+  std::string bind(LoadedProgram &program, int oddIndex, const View &odd,
+                   int64_t batch = kBatch) {
+    messages.clear();
+    std::vector<Tensor> arguments;
+    for (int i = 0; i < 4; ++i)
+      arguments.push_back(make(batch, 16, i == oddIndex ? odd : View()));
+    auto invocation = get(program.bind(arguments));
+    return invocation->getExecutable().getManifest().kernelTarget;
+  }
+
+  mlir::MLIRContext context{mlir::MLIRContext::Threading::DISABLED};
+  std::string messages;
+  std::vector<Tensor> storages;
+};
+
+} // namespace
+
+TEST_F(LoadedProgramTest, TakesWhatReadsTheLayout) {
+  FakeGpu device;
+  auto program = load(device);
+  EXPECT_EQ(bind(*program, 0, {}), "sm_90a");
+  EXPECT_EQ(bind(*program, 0, {/*offset=*/8, /*rowStride=*/72}), "sm_90a");
+  EXPECT_EQ(messages, "");
+  ASSERT_EQ(device.images.size(), 1u);
+  EXPECT_TRUE(contains(device.images[0], "wgmma"));
+
+  EXPECT_EQ(bind(*program, 1, {/*offset=*/4}), "sm_80");
+  EXPECT_EQ(messages, "TMA can't access argument 'k': its base lies 8 bytes "
+                      "past a multiple of 16 bytes; runs the kernel of sm_80 "
+                      "on sm_90a\n");
+  EXPECT_EQ(bind(*program, 2, {/*offset=*/0, /*rowStride=*/65}), "sm_80");
+  EXPECT_TRUE(contains(messages, "argument 'v': the stride of dimension 2 is "
+                                 "130 bytes, no multiple of 16"));
+  // Compiled once, when it was first needed.
+  ASSERT_EQ(device.images.size(), 2u);
+  EXPECT_FALSE(llvm::StringRef(device.images[1]).contains("wgmma"));
+  EXPECT_TRUE(contains(device.images[1], ".target sm_90a"));
+  // Others still get the first choice.
+  EXPECT_EQ(bind(*program, 0, {}), "sm_90a");
+}
+
+TEST_F(LoadedProgramTest, ChecksWhateverHasATensorMap) {
+  FakeGpu device;
+  auto program = load(device);
+  EXPECT_EQ(bind(*program, 0, {}), "sm_90a");
+  // Q, K and V, and O where it is stored by TMA.
+  const bool storesByTMA = device.maps.size() == 4;
+  for (int argument = 0; argument < 3 + storesByTMA; ++argument) {
+    EXPECT_EQ(bind(*program, argument, {/*offset=*/1}), "sm_80") << argument;
+    EXPECT_EQ(bind(*program, argument, {0, /*rowStride=*/68}), "sm_80")
+        << argument;
+  }
+  device.refusesMaps = true;
+  EXPECT_EQ(bind(*program, 0, {}), "sm_80");
+  EXPECT_TRUE(contains(messages, "refused by the driver"));
+}
+
+TEST_F(LoadedProgramTest, StrideOfOneElementSaysNothing) {
+  FakeGpu device;
+  auto program = load(device);
+  std::vector<Tensor> arguments;
+  for (int i = 0; i < 4; ++i) {
+    Tensor tensor = make(/*batch=*/1, /*length=*/1, {});
+    arguments.push_back(
+        tensor.withView({1, kHeads, 1, kHeadDim}, {7, kHeadDim, 3, 1}));
+  }
+  auto invocation = get(program->bind(arguments));
+  EXPECT_EQ(invocation->getExecutable().getManifest().kernelTarget, "sm_90a");
+  for (const TensorMapShape &map : device.maps)
+    for (uint64_t stride : map.strides)
+      EXPECT_EQ(stride % 16, 0u);
+}
+
+TEST_F(LoadedProgramTest, F32RunsTheKernelsOfSM80) {
+  FakeGpu device;
+  auto program = load(device, "f32");
+  const Manifest &manifest = program->getExecutable().getManifest();
+  EXPECT_EQ(manifest.target, "sm_90a");
+  EXPECT_EQ(manifest.kernelTarget, "sm_80");
+  EXPECT_TRUE(contains(messages, "'f32' runs the kernel of sm_80 on sm_90a"));
+}
+
+TEST_F(LoadedProgramTest, LauncherRefusesTheLayout) {
+  FakeGpu device;
+  auto program = load(device);
+  Launcher launcher(program->getExecutable());
+  auto launch = [&](const View &odd) {
+    std::vector<Tensor> tensors;
+    std::vector<TensorView> views;
+    for (int i = 0; i < 4; ++i)
+      tensors.push_back(make(kBatch, 16, i == 2 ? odd : View()));
+    for (const Tensor &tensor : tensors)
+      views.push_back({tensor.getDType(), tensor.getShape(),
+                       tensor.getStrides(), tensor.getData()});
+    return launcher.launch({}, views);
+  };
+  EXPECT_EQ(getError(launch({})), "");
+  llvm::Error error = launch({/*offset=*/1});
+  EXPECT_TRUE(error.isA<UnsupportedLayout>());
+  EXPECT_EQ(getError(std::move(error)),
+            "TMA can't access argument 'v': its base lies 2 bytes past a "
+            "multiple of 16 bytes; copy it to aligned memory, or compile for "
+            "sm_80");
+  EXPECT_EQ(getError(launch({})), "");
+}
+
+TEST_F(LoadedProgramTest, OtherErrorsStay) {
+  FakeGpu device;
+  auto program = load(device);
+  EXPECT_TRUE(contains(getError(program->bind({})), "takes 4 arguments"));
+}
+
+/// On a GPU: tensors of odd layouts against the same values in rows.
+TEST_F(LoadedProgramTest, LayoutDoesNotChangeTheResult) {
+  auto device = createCudaDevice();
+  if (!device)
+    GTEST_SKIP() << llvm::toString(device.takeError());
+  if (llvm::Error error = (*device)->checkTarget("sm_90a"))
+    GTEST_SKIP() << llvm::toString(std::move(error));
+  auto program = load(**device);
+  auto run = [&](const View &view) {
+    std::vector<Tensor> arguments;
+    for (int i = 0; i < 4; ++i)
+      arguments.push_back(make(kBatch, 200, view, /*stream=*/i));
+    auto invocation = get(program->bind(arguments));
+    EXPECT_EQ(getError(invocation->poisonOutputs()), "");
+    EXPECT_EQ(getError(invocation->run()), "");
+    EXPECT_EQ(getError(invocation->downloadOutputs()), "");
+    return arguments[3].toDoubles();
+  };
+  const std::vector<double> want = run({});
+  for (const View &view :
+       {View{1, 64}, View{0, 65}, View{3, 71}, View{8, 72}}) {
+    const std::vector<double> got = run(view);
+    for (size_t i = 0; i < want.size(); ++i)
+      ASSERT_NEAR(got[i], want[i], 2e-2 * (1 + std::abs(want[i]))) << i;
+  }
+}
