@@ -228,19 +228,23 @@ private:
       return arith::SelectOp::create(builder, isLong, ifLong, ifShort);
     };
     Value number = choose(id, binary<arith::SubIOp>(id, longTiles));
-    Value numInHead = choose(numLong, numShort);
+    // Divisors are at least 1, also for numbers beyond the last tile, which
+    // only checks of the kernel ask for.
+    auto atLeastOne = [&](Value value) {
+      return binary<arith::MaxSIOp>(value, i32(1));
+    };
+    Value numInHead = atLeastOne(choose(numLong, numShort));
     // The earlier rows see half of the keys.
     fitting = choose(fitting, binary<arith::MulIOp>(fitting, i32(2)));
 
-    Value group =
-        binary<arith::MinSIOp>(binary<arith::MaxSIOp>(fitting, i32(1)), all);
+    Value group = atLeastOne(binary<arith::MinSIOp>(fitting, all));
     Value tilesOfGroup = binary<arith::MulIOp>(group, numInHead);
     Value first = binary<arith::MulIOp>(
         binary<arith::DivUIOp>(number, tilesOfGroup), group);
     Value rest = binary<arith::RemUIOp>(number, tilesOfGroup);
     // The last group may be smaller.
-    Value size =
-        binary<arith::MinSIOp>(group, binary<arith::SubIOp>(all, first));
+    Value size = atLeastOne(
+        binary<arith::MinSIOp>(group, binary<arith::SubIOp>(all, first)));
     Value headAndBatch =
         binary<arith::AddIOp>(first, binary<arith::RemUIOp>(rest, size));
     Value rowTile = binary<arith::AddIOp>(choose(zero, numLong),
