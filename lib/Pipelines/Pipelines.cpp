@@ -71,6 +71,8 @@ static void buildBackEnd(OpPassManager &pm, const TargetInfo &target) {
 static void buildKernelMiddle(OpPassManager &pm, const TargetInfo &target) {
   OpPassManager &kernel = pm.nest<tile::KernelOp>();
   kernel.addPass(tile::createTileSplitKVRanges());
+  if (target.isGPU)
+    kernel.addPass(tile::createTileDeferRescale());
   // Prefetching looks at the whole kv_loop, so that one stream of loads
   // crosses the loops that it becomes.
   if (target.isGPU)

@@ -17,10 +17,8 @@ static constexpr ScheduleRow kTable[] = {
     // target   bits  D   mask               queries      m    n  stages  warps
     {"cpu",     16,  256, MaskKind::Any,     kAnyLength,  64,  64,  1,      1},
     {"cpu",     32,  256, MaskKind::Any,     kAnyLength,  64,  64,  1,      1},
-    {"sm_80",   16,   64, MaskKind::Without, kAnyLength, 128,  64,  2,      4},
-    {"sm_80",   16,   64, MaskKind::With,    kAnyLength, 128,  64,  3,      4},
-    {"sm_80",   16,   96, MaskKind::Any,     kAnyLength,  64,  80,  2,      4},
-    {"sm_80",   16,  128, MaskKind::Any,     kAnyLength,  64,  96,  2,      4},
+    {"sm_80",   16,   96, MaskKind::Any,     kAnyLength, 128,  64,  2,      4},
+    {"sm_80",   16,  128, MaskKind::Any,     kAnyLength, 128,  32,  3,      4},
     {"sm_80",   16,  192, MaskKind::Any,     kAnyLength, 128,  64,  2,      8},
     {"sm_80",   16,  256, MaskKind::Any,     kAnyLength, 128,  32,  2,      8},
     {"sm_80",   32,   64, MaskKind::Any,     kAnyLength,  64,  32,  2,      4},
@@ -34,7 +32,8 @@ static constexpr ScheduleRow kTable[] = {
     {"sm_90a",  16,  128, MaskKind::With,    kAnyLength, 192,  64,  5,     16, RolePipeline::Overlap, true,  true,      1, false},
     {"sm_90a",  16,  192, MaskKind::Any,     kAnyLength, 128,  64,  3,     12, RolePipeline::Overlap, true,  true,      1, false},
     {"sm_90a",  16,  256, MaskKind::Without, kAnyLength, 128,  64,  2,     12, RolePipeline::Overlap, true,  true,      1, false},
-    {"sm_90a",  16,  256, MaskKind::With,    kAnyLength, 128,  64,  2,     12, RolePipeline::Overlap, true,  true,      1, true},
+    {"sm_90a",  16,  256, MaskKind::With,          4096, 128,  64,  2,     12, RolePipeline::Overlap, true,  true,      1, false},
+    {"sm_90a",  16,  256, MaskKind::With,    kAnyLength, 128,  64,  2,     12, RolePipeline::Overlap, true,  false,     1, true},
 };
 // clang-format on
 
