@@ -4,6 +4,7 @@
 #include "Diagnostics.h"
 #include "attn/Compiler/Compiler.h"
 #include "attn/Runtime/Ptxas.h"
+#include "attn/Runtime/TensorMaps.h"
 #include "attn/Target/PTX.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringMap.h"
@@ -97,10 +98,11 @@ static std::string getCacheKey(llvm::StringRef text,
                                const Device &device) {
   const std::string toolchain =
       device.isGPU() ? describePtxas() : getHostDescription();
-  return DiskCache::getKey(
-      {getSourceHash(), LLVM_VERSION_STRING, text, options.target,
-       options.entry, mlir::attn::stringifyVariant(options.variant),
-       device.isGPU() ? device.getName() : "cpu", toolchain});
+  return DiskCache::getKey({getSourceHash(), LLVM_VERSION_STRING, text,
+                            options.target, options.entry,
+                            mlir::attn::stringifyVariant(options.variant),
+                            device.isGPU() ? device.getName() : "cpu",
+                            toolchain, options.avoidsTMA ? "no TMA" : ""});
 }
 
 /// PTX as machine code; itself where there is no assembler or where it fails,
@@ -163,6 +165,7 @@ static llvm::Expected<Compilation> compileText(llvm::StringRef text,
   CompileOptions compileOptions;
   compileOptions.variant = options.variant;
   compileOptions.entry = options.entry;
+  compileOptions.avoidsTMA = options.avoidsTMA;
   compileOptions.target =
       options.target == "native" ? getBestTarget(device).str() : options.target;
   llvm::Expected<Compilation> result = compileModule(*module, compileOptions);
@@ -189,6 +192,15 @@ struct CompiledKernel::Impl {
   std::unique_ptr<Launcher> launcher;
   std::string manifestText;
   Origin origin = Origin::Compiled;
+
+  /// The kernel for tensors that `launcher` refuses with `error`.
+  llvm::Expected<Impl *> getSecond(llvm::Error error);
+
+  /// What this was compiled from.
+  std::string text;
+  KernelOptions options;
+  std::mutex secondMutex;
+  std::shared_ptr<Impl> second;
 };
 
 llvm::Expected<std::shared_ptr<CompiledKernel::Impl>>
@@ -307,7 +319,7 @@ CompiledKernel::compile(llvm::StringRef text, const KernelOptions &options) {
   llvm::raw_svector_ostream(key)
       << options.target << '\0' << options.entry << '\0'
       << mlir::attn::stringifyVariant(options.variant) << '\0' << options.device
-      << '\0' << text;
+      << '\0' << options.avoidsTMA << '\0' << text;
   std::shared_ptr<MemoryCache::Slot> slot = MemoryCache::get().getSlot(key);
   std::lock_guard<std::mutex> lock(slot->mutex);
   if (!slot->impl) {
@@ -315,6 +327,8 @@ CompiledKernel::compile(llvm::StringRef text, const KernelOptions &options) {
     if (!impl)
       return impl.takeError();
     slot->impl = std::move(*impl);
+    slot->impl->text = text;
+    slot->impl->options = options;
   }
   return CompiledKernel(slot->impl);
 }
@@ -328,9 +342,35 @@ CompiledKernel::compile(const AttentionSpec &spec,
   return compile(*text, options);
 }
 
+llvm::Expected<CompiledKernel::Impl *>
+CompiledKernel::Impl::getSecond(llvm::Error error) {
+  std::string reason;
+  llvm::handleAllErrors(std::move(error), [&](const UnsupportedLayout &layout) {
+    reason = layout.getReason();
+  });
+  std::lock_guard<std::mutex> lock(secondMutex);
+  if (second)
+    return second.get();
+  if (options.onSecondKernel)
+    options.onSecondKernel(reason);
+  KernelOptions withoutTMA = options;
+  withoutTMA.avoidsTMA = true;
+  llvm::Expected<CompiledKernel> kernel = compile(text, withoutTMA);
+  if (!kernel)
+    return kernel.takeError();
+  second = kernel->impl;
+  return second.get();
+}
+
 llvm::Error CompiledKernel::launch(Stream stream,
                                    llvm::ArrayRef<TensorView> arguments) const {
-  return impl->launcher->launch(stream, arguments);
+  llvm::Error error = impl->launcher->launch(stream, arguments);
+  if (!error.isA<UnsupportedLayout>() || impl->options.avoidsTMA)
+    return error;
+  llvm::Expected<Impl *> second = impl->getSecond(std::move(error));
+  if (!second)
+    return second.takeError();
+  return (*second)->launcher->launch(stream, arguments);
 }
 
 const Manifest &CompiledKernel::getManifest() const {

@@ -2,6 +2,7 @@
 
 #include "attn/Compiler/LoadedProgram.h"
 #include "../Runtime/TestUtils.h"
+#include "attn/Compiler/CompiledKernel.h"
 #include "attn/Runtime/Launcher.h"
 #include "attn/Runtime/Random.h"
 #include "attn/Runtime/TensorMaps.h"
@@ -107,8 +108,7 @@ protected:
     });
   }
 
-  std::unique_ptr<LoadedProgram> load(Device &device,
-                                      llvm::StringRef element = "bf16") {
+  static std::string getText(llvm::StringRef element = "bf16") {
     std::string text = R"mlir(
 !t = tensor<?x2x?x64x$T>
 func.func @f(%q: !t {attn.name = "q"}, %k: !t {attn.name = "k"},
@@ -118,7 +118,13 @@ func.func @f(%q: !t {attn.name = "q"}, %k: !t {attn.name = "k"},
 })mlir";
     for (size_t at; (at = text.find("$T")) != std::string::npos;)
       text.replace(at, 2, element.str());
-    auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+    return text;
+  }
+
+  std::unique_ptr<LoadedProgram> load(Device &device,
+                                      llvm::StringRef element = "bf16") {
+    auto module =
+        mlir::parseSourceString<mlir::ModuleOp>(getText(element), &context);
     CompileOptions options;
     options.target = "sm_90a";
     return get(LoadedProgram::create(*module, options, device));
@@ -276,4 +282,56 @@ TEST_F(LoadedProgramTest, LayoutDoesNotChangeTheResult) {
     for (size_t i = 0; i < want.size(); ++i)
       ASSERT_NEAR(got[i], want[i], 2e-2 * (1 + std::abs(want[i]))) << i;
   }
+}
+
+/// The same through the API for memory of the caller.
+TEST_F(LoadedProgramTest, CompiledKernelTakesAnyLayout) {
+  auto found = createCudaDevice();
+  if (!found)
+    GTEST_SKIP() << llvm::toString(found.takeError());
+  Device &device = **found;
+  if (llvm::Error error = device.checkTarget("sm_90a"))
+    GTEST_SKIP() << llvm::toString(std::move(error));
+  std::string reason;
+  KernelOptions options;
+  options.target = "sm_90a";
+  options.cache.reset();
+  options.onSecondKernel = [&](llvm::StringRef text) { reason += text; };
+  CompiledKernel kernel = get(CompiledKernel::compile(getText(), options));
+  auto run = [&](const View &view) {
+    std::vector<Tensor> tensors;
+    std::vector<DeviceMemory> memory;
+    std::vector<TensorView> views;
+    // The views point into them.
+    tensors.reserve(4);
+    for (int i = 0; i < 4; ++i) {
+      const Tensor &tensor =
+          tensors.emplace_back(make(kBatch, 200, view, /*stream=*/i));
+      const int64_t bytes = 2 * view.offset + tensor.getFootprintBytes();
+      const DeviceAddress address =
+          memory.emplace_back(get(DeviceMemory::allocate(device, bytes)))
+              .getAddress() +
+          2 * view.offset;
+      EXPECT_EQ(getError(device.upload(address, tensor.getData(),
+                                       tensor.getFootprintBytes())),
+                "");
+      views.push_back({tensor.getDType(), tensors.back().getShape(),
+                       tensors.back().getStrides(),
+                       reinterpret_cast<void *>(address)});
+    }
+    EXPECT_EQ(getError(kernel.launch({}, views)), "");
+    EXPECT_EQ(getError(kernel.getDevice().synchronize(Stream{})), "");
+    EXPECT_EQ(
+        getError(device.download(tensors[3].getData(),
+                                 reinterpret_cast<DeviceAddress>(views[3].data),
+                                 tensors[3].getFootprintBytes())),
+        "");
+    return tensors[3].toDoubles();
+  };
+  const std::vector<double> want = run({});
+  EXPECT_EQ(reason, "");
+  const std::vector<double> got = run({/*offset=*/1});
+  EXPECT_TRUE(contains(reason, "its base lies 2 bytes past"));
+  for (size_t i = 0; i < want.size(); ++i)
+    ASSERT_NEAR(got[i], want[i], 2e-2 * (1 + std::abs(want[i]))) << i;
 }

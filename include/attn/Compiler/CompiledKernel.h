@@ -23,6 +23,12 @@ struct KernelOptions {
   std::optional<DiskCache> cache = DiskCache::getDefault();
   /// Told why a kernel that was compiled couldn't be written to the cache.
   std::function<void(llvm::StringRef)> onCacheFailure;
+  /// Where the target has its own, take the fused kernels of sm_80: they access
+  /// tensors of any base and strides.
+  bool avoidsTMA = false;
+  /// Told which argument TMA can't access, when such come for the first time
+  /// and a second kernel is compiled without it.
+  std::function<void(llvm::StringRef)> onSecondKernel;
 };
 
 /// A loaded kernel (or kernel sequence). A handle: copies are the same kernel,
@@ -43,6 +49,9 @@ public:
   /// Enqueues one forward on memory and a stream of the caller, one tensor an
   /// argument of the manifest; see Launcher. On the CPU it is complete on
   /// return. May be captured into a graph; the kernel must outlive it.
+  ///
+  /// Tensors that TMA can't access where they lie get another kernel, which
+  /// the first such launch compiles.
   llvm::Error launch(Stream stream, llvm::ArrayRef<TensorView> arguments) const;
 
   const Manifest &getManifest() const;
