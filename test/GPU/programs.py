@@ -23,16 +23,18 @@ class Programs:
     def __init__(self, attn_compile, folder=None):
         self._temporary = None if folder else tempfile.TemporaryDirectory()
         folder = folder or self._temporary.name
-        # Machine code loads at once; PTX costs the driver seconds a program.
-        self._code = "cubin" if _has_ptxas() or glob.glob(f"{folder}/*.cubin") else "ptx"
+        # Machine code loads at once; PTX costs the driver seconds a program. That of sm_80 runs on its
+        # generation only, and these programs run on later ones too.
+        machine_code = "cubin" if _has_ptxas() or glob.glob(f"{folder}/*.cubin") else "ptx"
+        self._codes = {"sm_80": "ptx", "sm_90a": machine_code}
         self._compilers = {
-            target: Compiler(attn_compile, target, self._code, folder) for target in ("sm_80", "sm_90a")
+            target: Compiler(attn_compile, target, code, folder) for target, code in self._codes.items()
         }
 
     def compile(self, spec):
         """(manifest, code)."""
         stem = self._compilers[spec.target].compile(spec.source())
-        return f"{stem}.json", f"{stem}.{self._code}"
+        return f"{stem}.json", f"{stem}.{self._codes[spec.target]}"
 
     def compile_all(self, specs):
         """One result a spec: (manifest, code), or the exception."""
