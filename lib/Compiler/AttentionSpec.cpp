@@ -10,8 +10,7 @@
 using namespace mlir;
 using ::attn::AttentionSpec;
 
-static llvm::Expected<Type> getElementType(::attn::DType dtype,
-                                           Builder &builder) {
+static Type getElementType(::attn::DType dtype, Builder &builder) {
   switch (dtype) {
   case ::attn::DType::F16:
     return builder.getF16Type();
@@ -19,10 +18,25 @@ static llvm::Expected<Type> getElementType(::attn::DType dtype,
     return builder.getBF16Type();
   case ::attn::DType::F32:
     return builder.getF32Type();
-  default:
-    return llvm::createStringError("attention takes f16, bf16 or f32, not " +
-                                   ::attn::getName(dtype));
+  case ::attn::DType::F64:
+    return builder.getF64Type();
+  case ::attn::DType::I1:
+    return builder.getI1Type();
+  case ::attn::DType::I8:
+  case ::attn::DType::I16:
+  case ::attn::DType::I32:
+  case ::attn::DType::I64:
+    return builder.getIntegerType(8 * ::attn::getByteSize(dtype));
   }
+  llvm_unreachable("unknown dtype");
+}
+
+static Type getCaptureType(const ::attn::CaptureSpec &capture,
+                           Builder &builder) {
+  SmallVector<int64_t> shape;
+  for (int64_t size : capture.shape)
+    shape.push_back(size == ::attn::kDynamicSize ? ShapedType::kDynamic : size);
+  return RankedTensorType::get(shape, getElementType(capture.dtype, builder));
 }
 
 static llvm::Error checkSizes(const AttentionSpec &spec) {
@@ -33,25 +47,34 @@ static llvm::Error checkSizes(const AttentionSpec &spec) {
     if (size < 1)
       return llvm::createStringError(
           llvm::Twine(name) + " must be positive, not " + llvm::Twine(size));
+  for (const ::attn::CaptureSpec &capture : spec.captures)
+    for (int64_t size : capture.shape)
+      if (size < 0 && size != ::attn::kDynamicSize)
+        return llvm::createStringError("capture '" + capture.name +
+                                       "' has a size of " + llvm::Twine(size));
   return llvm::Error::success();
 }
 
-static constexpr llvm::StringLiteral kArgumentNames[] = {"q", "k", "v", "o",
-                                                         "lse"};
-
-/// func @attention(q, k, v, o [, lse]) with one attn.attention.
+/// func @attention(q, k, v, captures..., o [, lse]) with one attn.attention.
 static OwningOpRef<ModuleOp> buildModule(const AttentionSpec &spec,
-                                         Type element, MLIRContext &context) {
+                                         MLIRContext &context) {
   auto location = FileLineColLoc::get(&context, "attention", 1, 1);
   ImplicitLocOpBuilder builder(location, &context);
   OwningOpRef<ModuleOp> module = ModuleOp::create(location);
   constexpr int64_t kDynamic = ShapedType::kDynamic;
+  const Type element = getElementType(spec.dtype, builder);
   auto getType = [&](int64_t heads, int64_t headDim) {
     return RankedTensorType::get({kDynamic, heads, kDynamic, headDim}, element);
   };
   SmallVector<Type> inputs = {getType(spec.numQueryHeads, spec.qkHeadDim),
                               getType(spec.numKVHeads, spec.qkHeadDim),
                               getType(spec.numKVHeads, spec.vHeadDim)};
+  SmallVector<StringRef> names = {"q", "k", "v"};
+  for (const ::attn::CaptureSpec &capture : spec.captures) {
+    inputs.push_back(getCaptureType(capture, builder));
+    names.push_back(capture.name);
+  }
+  names.append({"o", "lse"});
   SmallVector<Type> outputs = {getType(spec.numQueryHeads, spec.vHeadDim)};
   if (spec.returnLse)
     outputs.push_back(RankedTensorType::get(
@@ -62,19 +85,21 @@ static OwningOpRef<ModuleOp> buildModule(const AttentionSpec &spec,
   builder.setInsertionPointToEnd(module->getBody());
   auto function = func::FuncOp::create(
       builder, "attention", builder.getFunctionType(arguments, outputs));
-  for (unsigned index = 0; index < arguments.size(); ++index)
+  for (size_t index = 0; index < arguments.size(); ++index)
     function.setArgAttr(index, "attn.name",
-                        builder.getStringAttr(kArgumentNames[index]));
+                        builder.getStringAttr(names[index]));
   Block *body = function.addEntryBlock();
   builder.setInsertionPointToEnd(body);
-  Value none;
+  const auto values = body->getArguments();
+  const Value output = values[inputs.size()];
+  const Value none;
   auto attention = mlir::attn::AttentionOp::create(
-      builder, outputs, body->getArgument(0), body->getArgument(1),
-      body->getArgument(2), /*captures=*/ValueRange(), /*scale_value=*/none,
+      builder, outputs, values[0], values[1], values[2],
+      /*captures=*/ValueRange(values.slice(3, spec.captures.size())),
+      /*scale_value=*/none,
       /*sink=*/none, /*cu_q=*/none, /*cu_k=*/none, /*kv_len=*/none,
       /*block_table=*/none, /*q_scale=*/none, /*k_scale=*/none,
-      /*v_scale=*/none, body->getArgument(3),
-      spec.returnLse ? body->getArgument(4) : none,
+      /*v_scale=*/none, output, spec.returnLse ? values.back() : none,
       spec.scale ? builder.getF32FloatAttr(*spec.scale) : FloatAttr(),
       /*schedule=*/{}, /*short_schedules=*/{});
   if (spec.scoreMod)
@@ -94,12 +119,8 @@ llvm::Expected<std::string> AttentionSpec::print() const {
                   func::FuncDialect, math::MathDialect>();
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
-  Builder builder(&context);
-  llvm::Expected<Type> element = getElementType(dtype, builder);
-  if (!element)
-    return element.takeError();
   ::attn::ErrorCollector errors(context);
-  OwningOpRef<ModuleOp> module = buildModule(*this, *element, context);
+  OwningOpRef<ModuleOp> module = buildModule(*this, context);
   if (failed(verify(*module)))
     return errors.takeError("the operator isn't valid");
   std::string text;

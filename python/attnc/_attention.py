@@ -8,6 +8,8 @@ from . import _kernel, _tensors
 # All compile to kernels of ours; "auto" is the fused one, which serves every operator.
 _VARIANTS = {"auto": "fused", "fused": "fused", "naive": "naive", "inplace": "inplace", "math": "math"}
 
+_MASK_DTYPES = ("i1", "f16", "bf16", "f32")
+
 
 def attention(
     q,
@@ -32,8 +34,10 @@ def attention(
 
     `is_causal`: query i sees keys up to i + M - N (bottom-right aligned, as
     FlashAttention). `window_size`: keys from left before to right after that
-    position; -1 is unbounded. `softcap` c: scores become c tanh(s / c).
-    `alibi_slopes`: H numbers; -slope * distance is added to scores.
+    position; -1 is unbounded. `attn_mask`: broadcasts to [B, H, N, M] (or
+    [N, M]); of bool, True where a key is seen; of floats, added to scores.
+    `softcap` c: scores become c tanh(s / c). `alibi_slopes`: float32 [H] or
+    [B, H]; -slope * distance is added to scores.
     `score_mod` and `mask_mod`: the text of MLIR regions, with their braces, of
     (%s: f32, %b: i32, %h: i32, %q_idx: i32, %kv_idx: i32) and, without %s,
     of a mask; they apply after the other rules. `return_lse`: also the log of
@@ -43,22 +47,38 @@ def attention(
     Kernels are compiled once for each kind of operator; all batches and lengths
     share one.
     """
-    if attn_mask is not None:
-        raise NotImplementedError(
-            "attn_mask: mask tensors aren't supported yet; write the mask as is_causal=, "
-            "window_size= or mask_mod="
-        )
     if backend not in _VARIANTS:
         raise ValueError(f"unknown backend {backend!r}; known are {', '.join(_VARIANTS)}")
     _check_shapes(q, k, v, enable_gqa)
     device = _tensors.device_of(q)
-    slopes = None if alibi_slopes is None else _get_slopes(alibi_slopes, q.shape[1])
+    captures, types = [], {}
+    if attn_mask is not None:
+        mask = attn_mask if len(attn_mask.shape) == 4 else attn_mask[(None,) * (4 - len(attn_mask.shape))]
+        sizes = (q.shape[0], q.shape[1], q.shape[2], k.shape[2])
+        types["mask"] = _get_capture_type("attn_mask", mask, sizes, _MASK_DTYPES)
+        captures.append(mask)
+    if alibi_slopes is not None:
+        sizes = (q.shape[0], q.shape[1])[2 - len(alibi_slopes.shape) :]
+        types["slopes"] = _get_capture_type("alibi_slopes", alibi_slopes, sizes, ("f32",))
+        captures.append(alibi_slopes)
     kernel = _get_kernel(
         _tensors.name_of(q.dtype), q.shape[1], k.shape[1], q.shape[3], v.shape[3], bool(is_causal),
-        tuple(window_size), float(softcap), slopes, None if scale is None else float(scale),
-        score_mod, mask_mod, bool(return_lse), _VARIANTS[backend], device,
+        tuple(window_size), float(softcap), types.get("mask"), types.get("slopes"),
+        None if scale is None else float(scale), score_mod, mask_mod, bool(return_lse),
+        _VARIANTS[backend], device,
     )  # fmt: skip
-    return kernel(q, k, v, out=out, stream=stream)
+    return kernel(q, k, v, *captures, out=out, stream=stream)
+
+
+def _get_capture_type(name, tensor, sizes, dtypes):
+    """Of a tensor that broadcasts to `sizes`; a size of 1 is static, which broadcasts it."""
+    dtype = _tensors.name_of(tensor.dtype)
+    if dtype not in dtypes:
+        raise TypeError(f"{name} of {tensor.dtype} isn't supported; known are {', '.join(dtypes)}")
+    shape = tuple(tensor.shape)
+    if len(shape) != len(sizes) or any(n not in (1, size) for n, size in zip(shape, sizes)):
+        raise ValueError(f"{name} of shape {shape} doesn't broadcast to {sizes}")
+    return f"tensor<{''.join('1x' if n == 1 else '?x' for n in shape)}{dtype}>"
 
 
 def _check_shapes(q, k, v, enable_gqa):
@@ -71,23 +91,17 @@ def _check_shapes(q, k, v, enable_gqa):
         raise ValueError(f"q has {q.shape[1]} heads and k has {k.shape[1]}: this needs enable_gqa=True")
 
 
-def _get_slopes(slopes, num_heads):
-    if hasattr(slopes, "tolist"):
-        slopes = slopes.tolist()
-    slopes = tuple(float(slope) for slope in slopes)
-    if len(slopes) != num_heads:
-        raise ValueError(f"alibi_slopes has {len(slopes)} slopes for {num_heads} heads")
-    return slopes
-
-
 @functools.lru_cache(maxsize=256)
 def _get_kernel(
-    dtype, heads, kv_heads, qk_dim, v_dim, is_causal, window, softcap, slopes, scale, score_mod,
-    mask_mod, return_lse, variant, device,
+    dtype, heads, kv_heads, qk_dim, v_dim, is_causal, window, softcap, mask_type, slopes_type, scale,
+    score_mod, mask_mod, return_lse, variant, device,
 ):  # fmt: skip
+    captures = {"mask": mask_type, "slopes": slopes_type}
+    captures = {name: type_ for name, type_ in captures.items() if type_}
     text = _print_module(
-        dtype, heads, kv_heads, qk_dim, v_dim, scale, return_lse,
-        _print_score_mod(softcap, slopes, score_mod), _print_mask_mod(is_causal, window, mask_mod),
+        dtype, heads, kv_heads, qk_dim, v_dim, scale, return_lse, captures,
+        _print_score_mod(softcap, captures, score_mod),
+        _print_mask_mod(is_causal, window, captures, mask_mod),
     )  # fmt: skip
     if device is None:
         return _kernel.compile(text, "cpu", variant)
@@ -97,20 +111,24 @@ def _get_kernel(
 # --- MLIR --------------------------------------------------------------------
 
 
-def _print_module(dtype, heads, kv_heads, qk_dim, v_dim, scale, return_lse, score_mod, mask_mod):
+def _print_module(
+    dtype, heads, kv_heads, qk_dim, v_dim, scale, return_lse, captures, score_mod, mask_mod
+):  # fmt: skip
     q, k = (f"tensor<?x{h}x?x{qk_dim}x{dtype}>" for h in (heads, kv_heads))
     v, o = (f"tensor<?x{h}x?x{v_dim}x{dtype}>" for h in (kv_heads, heads))
     outs = [("o", o)] + ([("lse", f"tensor<?x{heads}x?xf32>")] if return_lse else [])
     arguments = ", ".join(
         f'%{name}: {type_} {{attn.name = "{name}"}}'
-        for name, type_ in [("q", q), ("k", k), ("v", v), *outs]
+        for name, type_ in [("q", q), ("k", k), ("v", v), *captures.items(), *outs]
     )
+    inputs = ", ".join("%" + name for name in ["q", "k", "v", *captures])
+    input_types = ", ".join([q, k, v, *captures.values()])
     names = ", ".join("%" + name for name, _ in outs)
     types = ", ".join(type_ for _, type_ in outs)
     results = ", ".join(f"%r#{i}" for i in range(len(outs)))
     attributes = "" if scale is None else f" {{scale = {_print_f32(scale)}}}"
     return f"""func.func @attention({arguments}) -> ({types}) {{
-  %r:{len(outs)} = attn.attention ins(%q, %k, %v : {q}, {k}, {v}) outs({names} : {types}){attributes}
+  %r:{len(outs)} = attn.attention ins({inputs} : {input_types}) outs({names} : {types}){attributes}
 {score_mod}{mask_mod} -> {types}
   return {results} : {types}
 }}
@@ -150,10 +168,9 @@ def _split_yield(name, region, type_):
     return body, value
 
 
-def _print_score_mod(softcap, slopes, score_mod):
-    """Softcap, then ALiBi, then the caller's."""
-    if not softcap and slopes is None and score_mod is None:
-        return ""
+def _print_score_mod(softcap, captures, score_mod):
+    """Softcap, then ALiBi, then a mask of floats, then the caller's."""
+    mask_type = captures.get("mask", "i1>")
     body, score = "", "%score"
     if softcap:
         body += f"""    %cap = arith.constant {_print_f32(softcap)}
@@ -162,37 +179,42 @@ def _print_score_mod(softcap, slopes, score_mod):
     %capped = arith.mulf %tanh, %cap : f32
 """
         score = "%capped"
-    if slopes is not None:
-        body += _print_alibi(slopes, score)
+    if "slopes" in captures:
+        body += _print_alibi(captures["slopes"], score)
         score = "%biased"
+    if not mask_type.endswith("i1>"):
+        body += _print_float_mask(mask_type, score)
+        score = "%masked"
     if score_mod is None:
-        return _own(_wrap("score_mod (%score: f32, ", body, score, "f32"))
+        return "" if score == "%score" else _wrap("score_mod (%score: f32, ", captures, _own(body), _own(score), "f32")
     own, value = _split_yield("score_mod", score_mod, "f32")
     # A name for what the caller's region takes as %s.
     body += f"    %zero = arith.constant -0.0 : f32\n    %s = arith.addf {score}, %zero : f32\n"
-    return _wrap(_own("score_mod (%score: f32, "), _own(body) + own, value, "f32")
+    return _wrap("score_mod (%score: f32, ", captures, _own(body) + own, value, "f32")
 
 
-def _print_alibi(slopes, score):
-    body = _POSITION.replace("%", "%alibi_").replace("%alibi_q_idx", "%q_idx")
-    body += "    %slope0 = arith.constant " + _print_f32(slopes[0]) + "\n"
-    for head, slope in enumerate(slopes[1:], 1):
-        body += f"""    %head{head} = arith.constant {head} : i32
-    %at{head} = arith.cmpi eq, %h, %head{head} : i32
-    %own{head} = arith.constant {_print_f32(slope)}
-    %slope{head} = arith.select %at{head}, %own{head}, %slope{head - 1} : f32
-"""
-    return body + f"""    %left = arith.minsi %kv_idx, %alibi_position : i32
-    %right = arith.maxsi %kv_idx, %alibi_position : i32
+def _print_alibi(slopes_type, score):
+    indices = "%b, %h" if slopes_type.count("x") == 2 else "%h"
+    return f"""{_POSITION}    %slope = attn.capture_load %slopes[{indices}] : {slopes_type} -> f32
+    %left = arith.minsi %kv_idx, %position : i32
+    %right = arith.maxsi %kv_idx, %position : i32
     %minus_distance = arith.subi %left, %right : i32
     %minus_distance_f = arith.sitofp %minus_distance : i32 to f32
-    %bias = arith.mulf %slope{len(slopes) - 1}, %minus_distance_f : f32
+    %bias = arith.mulf %slope, %minus_distance_f : f32
     %biased = arith.addf {score}, %bias : f32
 """
 
 
-def _print_mask_mod(is_causal, window, mask_mod):
-    """All of: the window, causal, the caller's."""
+def _print_float_mask(mask_type, score):
+    dtype = mask_type.rpartition("x")[2][:-1]
+    body = f"    %loaded = attn.capture_load %mask[%b, %h, %q_idx, %kv_idx] : {mask_type} -> {dtype}\n"
+    if dtype != "f32":
+        body += f"    %extended = arith.extf %loaded : {dtype} to f32\n"
+    return body + f"    %masked = arith.addf {score}, {'%loaded' if dtype == 'f32' else '%extended'} : f32\n"
+
+
+def _print_mask_mod(is_causal, window, captures, mask_mod):
+    """All of: the window, causal, a mask of bool, the caller's."""
     if len(window) != 2 or any(bound < -1 for bound in window):
         raise ValueError(f"window_size must be two bounds of -1 or more, not {window}")
     left, right = window
@@ -200,17 +222,20 @@ def _print_mask_mod(is_causal, window, mask_mod):
         right = 0 if right < 0 else min(right, 0)
     body, visible = "", []
     if left >= 0 or right >= 0:
-        body += _POSITION.replace("%", "%window_").replace("%window_q_idx", "%q_idx")
+        body += _POSITION
     for name, bound, operation, predicate in (
         ("first", left, "subi", "sge"),
         ("last", right, "addi", "sle"),
     ):
         if bound >= 0:
             body += f"""    %{name}_bound = arith.constant {bound} : i32
-    %{name} = arith.{operation} %window_position, %{name}_bound : i32
+    %{name} = arith.{operation} %position, %{name}_bound : i32
     %visible_{name} = arith.cmpi {predicate}, %kv_idx, %{name} : i32
 """
             visible.append(f"%visible_{name}")
+    if captures.get("mask", "").endswith("i1>"):
+        body += f"    %seen = attn.capture_load %mask[%b, %h, %q_idx, %kv_idx] : {captures['mask']} -> i1\n"
+        visible.append("%seen")
     body, visible = _own(body), [_own(name) for name in visible]
     if mask_mod is not None:
         own, value = _split_yield("mask_mod", mask_mod, "i1")
@@ -222,11 +247,13 @@ def _print_mask_mod(is_causal, window, mask_mod):
     for index, value in enumerate(visible[1:]):
         body += f"\n    %attnc_all{index} = arith.andi {result}, {value} : i1\n"
         result = f"%attnc_all{index}"
-    return _wrap("mask_mod (", body, result, "i1")
+    return _wrap("mask_mod (", captures, body, result, "i1")
 
 
-def _wrap(head, body, value, type_):
-    return f"""  {head}%b: i32, %h: i32, %q_idx: i32, %kv_idx: i32) {{
+def _wrap(head, captures, body, value, type_):
+    """Both regions take all captures."""
+    arguments = "".join(f", %{name}: {capture}" for name, capture in captures.items())
+    return f"""  {_own(head)}%b: i32, %h: i32, %q_idx: i32, %kv_idx: i32{_own(arguments)}) {{
 {body}
     attn.yield {value} : {type_}
   }}

@@ -17,7 +17,7 @@ except ImportError:
     torch = None
 
 
-def oracle(q, k, v, *, scale=None, score_mod=None, mask_mod=None):
+def oracle(q, k, v, *, scale=None, score_mod=None, mask_mod=None, bias=None):
     """(o, lse) in float64, a row at a time."""
     q, k, v = (x.astype(np.float64) for x in (q, k, v))
     batches, heads, length, dim = q.shape
@@ -30,6 +30,8 @@ def oracle(q, k, v, *, scale=None, score_mod=None, mask_mod=None):
         position = i + k.shape[2] - length
         if score_mod:
             s = score_mod(s, h, position, j)
+        if bias is not None:
+            s = s + np.broadcast_to(bias, (batches, heads, length, len(j)))[b, h, i]
         if mask_mod:
             s = np.where(mask_mod(position, j), s, -np.inf)
         if np.all(np.isneginf(s)):
@@ -70,7 +72,7 @@ class AttentionTest(unittest.TestCase):
         )
 
     def test_softcap_then_alibi_then_score_mod(self):
-        slopes = [0.5, 0.25, 0.125, 1e-5]
+        slopes = np.array([0.5, 0.25, 0.125, 1e-5], np.float32)
 
         def score_mod(s, h, i, j):
             return 2 * (3 * np.tanh(s / 3) - slopes[h] * abs(i - j))
@@ -89,6 +91,27 @@ class AttentionTest(unittest.TestCase):
         self.check(
             {"mask_mod": region, "is_causal": True}, mask_mod=lambda i, j: (j <= i) & (j % 2 == 1)
         )
+
+    def test_mask_tensors(self):
+        random = np.random.default_rng(1)
+        for shape in ((37, 50), (1, 50), (2, 4, 37, 50), (2, 1, 1, 50), (1, 4, 37, 1), (1, 1)):
+            seen = random.random(shape) < 0.7
+            bias = np.where(seen, 0, -np.inf)
+            with self.subTest(shape):
+                self.check({"attn_mask": seen}, bias=bias)
+                self.check(
+                    {"attn_mask": seen, "is_causal": True}, bias=bias, mask_mod=lambda i, j: j <= i
+                )
+                for dtype in (np.float32, np.float16):
+                    added = random.standard_normal(shape).astype(dtype)
+                    self.check({"attn_mask": added}, bias=added)
+
+    def test_alibi_by_batch_and_mask(self):
+        slopes = np.array([[0.5, 0.25, 0.125, 0], [1, 2, 0.5, 0.1]], np.float32)
+        added = np.random.default_rng(1).standard_normal((37, 50)).astype(np.float32)
+        distance = abs(np.arange(37)[:, None] + 50 - 37 - np.arange(50))
+        bias = added - slopes[:, :, None, None] * distance
+        self.check({"alibi_slopes": slopes, "attn_mask": added}, bias=bias)
 
     def test_backends(self):
         for backend in ("auto", "fused", "naive", "inplace", "math"):
@@ -113,11 +136,12 @@ class AttentionTest(unittest.TestCase):
     def test_refusals(self):
         q, k, v = make()
         cases = [
-            (lambda: attnc.attention(q, k, v, attn_mask=q), NotImplementedError, "mask_mod="),
+            (lambda: attnc.attention(q, k, v, attn_mask=q), ValueError, "doesn't broadcast to (2, 4, 37, 50)"),
+            (lambda: attnc.attention(q, k, v, attn_mask=q.astype(int)), TypeError, "attn_mask of int64"),
             (lambda: attnc.attention(q, k, v, backend="fast"), ValueError, "known are auto, fused"),
             (lambda: attnc.attention(q[0], k, v), ValueError, "q has 3 dimensions"),
             (lambda: attnc.attention(q, k, v, enable_gqa=False), ValueError, "enable_gqa=True"),
-            (lambda: attnc.attention(q, k, v, alibi_slopes=[1]), ValueError, "1 slopes for 4 heads"),
+            (lambda: attnc.attention(q, k, v, alibi_slopes=np.ones(3, "f")), ValueError, "(3,) doesn't broadcast to (4,)"),
             (lambda: attnc.attention(q, k, v, window_size=(-2, 0)), ValueError, "two bounds"),
             (lambda: attnc.attention(q, k, v, score_mod="%s"), ValueError, "in braces"),
             (lambda: attnc.attention(q, k, v, mask_mod="{ }"), ValueError, "attn.yield of i1"),

