@@ -149,29 +149,38 @@ std::optional<CachedModule> DiskCache::lookup(llvm::StringRef key) const {
   return std::nullopt;
 }
 
+/// Writes a new file beside `path`, then renames it. llvm::writeToOutput and
+/// TempFile would install signal handlers in the program that uses us.
+static llvm::Error writeWhole(llvm::StringRef path, llvm::StringRef bytes) {
+  llvm::SmallString<128> model(llvm::sys::path::parent_path(path));
+  append(model, kTemporaryPrefix + "%%%%%%%%");
+  int file;
+  llvm::SmallString<128> temporary;
+  std::error_code code = fs::createUniqueFile(
+      model, file, temporary, fs::OF_None, fs::owner_read | fs::owner_write);
+  if (code)
+    return llvm::errorCodeToError(code);
+  {
+    llvm::raw_fd_ostream os(file, /*shouldClose=*/true);
+    os << bytes;
+    os.close();
+    code = os.error();
+    os.clear_error();
+  }
+  if (!code)
+    code = fs::rename(temporary, path);
+  if (code)
+    fs::remove(temporary);
+  return llvm::errorCodeToError(code);
+}
+
 llvm::Error DiskCache::store(llvm::StringRef key,
                              const CachedModule &module) const {
   // What is in here is run: nobody else may write it.
   if (std::error_code code = fs::create_directories(
           folder, /*IgnoreExisting=*/true, fs::owner_all))
     return llvm::createFileError(folder, code);
-  llvm::SmallString<128> model(folder);
-  append(model, kTemporaryPrefix + "%%%%%%%%");
-  llvm::Expected<fs::TempFile> file =
-      fs::TempFile::create(model, fs::owner_read | fs::owner_write);
-  if (!file)
-    return llvm::createFileError(folder, file.takeError());
-  {
-    llvm::raw_fd_ostream os(file->FD, /*shouldClose=*/false);
-    os << serialize(key, module);
-    os.flush();
-    if (std::error_code code = os.error()) {
-      os.clear_error();
-      llvm::consumeError(file->discard());
-      return llvm::createFileError(folder, code);
-    }
-  }
-  if (llvm::Error error = file->keep(getPath(key)))
+  if (llvm::Error error = writeWhole(getPath(key), serialize(key, module)))
     return llvm::createFileError(folder, std::move(error));
   return prune();
 }
