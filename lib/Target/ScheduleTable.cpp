@@ -12,11 +12,16 @@
 using namespace mlir;
 using namespace mlir::attn;
 
+static constexpr RolePipeline kIgnored = RolePipeline::Overlap;
+static constexpr bool kReadsCaptures = true;
+
 // clang-format off
 static constexpr ScheduleRow kTable[] = {
     // target   bits  D   mask               queries      m    n  stages  warps
     {"cpu",     16,  256, MaskKind::Any,     kAnyLength,  64,  64,  1,      1},
     {"cpu",     32,  256, MaskKind::Any,     kAnyLength,  64,  64,  1,      1},
+    // Chosen so that nothing spills, not yet by time.
+    {"sm_80",   16,   96, MaskKind::Any,     kAnyLength, 128,  32,  2,      4, kIgnored, false, false, 1, false, kReadsCaptures},
     {"sm_80",   16,   96, MaskKind::Any,     kAnyLength, 128,  64,  2,      4},
     {"sm_80",   16,  128, MaskKind::Any,     kAnyLength, 128,  32,  3,      4},
     {"sm_80",   16,  192, MaskKind::Any,     kAnyLength, 128,  64,  2,      8},
@@ -26,6 +31,8 @@ static constexpr ScheduleRow kTable[] = {
     {"sm_80",   32,  192, MaskKind::Any,     kAnyLength,  64,  32,  2,      4},
     {"sm_80",   32,  256, MaskKind::Any,     kAnyLength,  64,  16,  2,      4},
     //                                                                             pipeline               lazy   persistent Q  TMA store
+    {"sm_90a",  16,   64, MaskKind::Any,     kAnyLength, 128, 128,  4,     12, RolePipeline::Overlap, true,  true,      2, true,  kReadsCaptures},
+    {"sm_90a",  16,  128, MaskKind::Any,     kAnyLength, 128,  96,  3,     12, RolePipeline::Overlap, true,  true,      1, true,  kReadsCaptures},
     {"sm_90a",  16,   64, MaskKind::Any,     kAnyLength, 192, 128,  4,     16, RolePipeline::Overlap, true,  true,      2, true},
     {"sm_90a",  16,  128, MaskKind::Without, kAnyLength, 192,  64,  4,     16, RolePipeline::Overlap, true,  true,      2, true},
     {"sm_90a",  16,  128, MaskKind::With,          4096, 192,  64,  4,     16, RolePipeline::Overlap, true,  true,      2, true},
@@ -41,6 +48,7 @@ ArrayRef<ScheduleRow> attn::getScheduleTable() { return kTable; }
 
 bool ScheduleRow::serves(AttentionOp op, const TargetInfo &info) const {
   return target == info.name &&
+         (!readsCaptures || op.readsCapturesByPosition()) &&
          elementBits == op.getElementType().getIntOrFloatBitWidth() &&
          std::max(op.getQKHeadDim(), op.getVHeadDim()) <= maxHeadDim &&
          (mask == MaskKind::Any ||

@@ -16,9 +16,18 @@ using namespace mlir::attn;
 
 namespace {
 constexpr char kCausal[] = R"mlir(
-    mask_mod (%b: i32, %h: i32, %q_idx: i32, %kv_idx: i32) {
+    mask_mod (%b: i32, %h: i32, %q_idx: i32, %kv_idx: i32{0}) {{
       %visible = arith.cmpi sle, %kv_idx, %q_idx : i32
       attn.yield %visible : i1
+    })mlir";
+
+/// The captures of a row that is for them: a bias of each score.
+constexpr char kBiasType[] = ", tensor<?x8x{0}x?xf32>";
+constexpr char kBias[] = R"mlir(
+    score_mod (%s: f32, %b: i32, %h: i32, %q_idx: i32, %kv_idx: i32, %t: tensor<?x8x{0}x?xf32>) {{
+      %x = attn.capture_load %t[%b, %h, %q_idx, %kv_idx] : tensor<?x8x{0}x?xf32> -> f32
+      %y = arith.addf %s, %x : f32
+      attn.yield %y : f32
     })mlir";
 
 /// A class of operators that one row of the table serves.
@@ -32,9 +41,10 @@ std::string getName(const Problem &problem) {
   const ScheduleRow &row = *problem.row;
   std::string queries =
       row.maxQLen == kAnyLength ? "" : "_q" + std::to_string(row.maxQLen);
-  return llvm::formatv("{0}_{1}_d{2}{3}{4}", row.target, problem.element,
+  return llvm::formatv("{0}_{1}_d{2}{3}{4}{5}", row.target, problem.element,
                        row.maxHeadDim, queries,
-                       problem.isMasked ? "_masked" : "");
+                       problem.isMasked ? "_masked" : "",
+                       row.readsCaptures ? "_captures" : "");
 }
 
 void PrintTo(const Problem &problem, std::ostream *os) {
@@ -129,17 +139,27 @@ protected:
                                      problem.row->maxHeadDim, problem.element);
     std::string keys = llvm::formatv("tensor<?x8x?x{0}x{1}>",
                                      problem.row->maxHeadDim, problem.element);
-    return parseSourceString<ModuleOp>(
-        llvm::formatv(R"mlir(
-func.func @attention(%q: {0}, %k: {1}, %v: {1}, %o: {0}) -> {0} {{
-  %r = attn.attention ins(%q, %k, %v : {0}, {1}, {1}) outs(%o : {0}) {{{2}}
+    std::string argument, capture, captureType, mods;
+    if (problem.row->readsCaptures) {
+      captureType = llvm::formatv(kBiasType, qLen.str());
+      argument = ", %bias: " + captureType.substr(2);
+      capture = ", %bias";
+      mods = llvm::formatv(kBias, qLen.str());
+    }
+    if (problem.isMasked)
+      mods += llvm::formatv(
+          kCausal, captureType.empty() ? "" : ", %t: " + captureType.substr(2));
+    return parseSourceString<ModuleOp>(llvm::formatv(R"mlir(
+func.func @attention(%q: {0}, %k: {1}, %v: {1}, %o: {0}{4}) -> {0} {{
+  %r = attn.attention ins(%q, %k, %v{5} : {0}, {1}, {1}{6}) outs(%o : {0}) {{{2}}
     {3} -> {0}
   return %r : {0}
 })mlir",
-                      type, keys, schedule.str(),
-                      problem.isMasked ? kCausal : "")
-            .str(),
-        &context);
+                                                     type, keys, schedule.str(),
+                                                     mods, argument, capture,
+                                                     captureType)
+                                           .str(),
+                                       &context);
   }
 
   std::string getScheduleText() {

@@ -37,6 +37,9 @@ struct ScheduleRow {
   bool persistent = false;
   int64_t qStages = 1;
   bool tmaStore = false;
+  /// Only for operators that read captures by position: they hold a tile more
+  /// in registers.
+  bool readsCaptures = false;
 
   ScheduleAttr getSchedule(MLIRContext *context) const;
   /// Whether the row is for `op` on `target`, its length aside.

@@ -127,7 +127,7 @@ public:
     minusInf = floatConstant(-std::numeric_limits<float>::infinity());
     softmaxScale = floatConstant(getFoldableScale(op).value_or(1.0f));
     q = loadTile(op.getQ(), blockM, head, qStart);
-    tile::KVLoopOp loop = buildKVLoop();
+    buildKVLoop();
     buildEpilogue(loop.getResult(0), loop.getResult(1), loop.getResult(2));
     tile::ReturnOp::create(builder);
     return kernel;
@@ -279,15 +279,15 @@ private:
   // KV loop
   //===--------------------------------------------------------------------===//
 
-  tile::KVLoopOp buildKVLoop() {
+  void buildKVLoop() {
     SmallVector<Value> inits = {
         splat(0.0f, {blockM, padHeadDim(op.getVHeadDim())}),
         tensor::SplatOp::create(builder, rowType(), minusInf),
         splat(0.0f, {blockM})};
-    auto loop = tile::KVLoopOp::create(builder, ValueRange(inits).getTypes(),
-                                       zero, zero, zero, kvLen, blockN, inits,
-                                       binary<arith::SubIOp>(qLen, qStart),
-                                       /*unordered=*/true);
+    loop = tile::KVLoopOp::create(builder, ValueRange(inits).getTypes(), zero,
+                                  zero, zero, kvLen, blockN, inits,
+                                  binary<arith::SubIOp>(qLen, qStart),
+                                  /*unordered=*/true);
     TypeRange carried = loop.getResultTypes();
     SmallVector<Value> qk =
         buildRegion(loop.getQk(), {}, carried,
@@ -300,7 +300,6 @@ private:
         [&](ValueRange args) { return buildSoftmax(args.drop_front()); });
     buildRegion(loop.getPv(), ValueRange(softmax).getTypes(), carried,
                 [&](ValueRange args) { return buildPV(args); });
-    return loop;
   }
 
   /// Fills a region with arguments (kv, what the last one yielded, carried).
@@ -421,6 +420,12 @@ private:
       if (isBroadcast || isVerified || position == batch || position == head)
         inBounds.push_back(dim);
     }
+    OpBuilder::InsertionGuard guard(builder);
+    // What doesn't depend on the query and the key is read once.
+    if (llvm::all_of(indices, [&](Value index) {
+          return index.getParentBlock() == loop->getBlock();
+        }))
+      builder.setInsertionPoint(loop);
     return tile::GatherOp::create(builder, load.getType(),
                                   mapping.lookup(load.getSource()), indices,
                                   inBounds);
@@ -500,6 +505,7 @@ private:
   IRMapping args;
   Value qLen, kvLen, batch, head, kvHead, qStart;
   Value zero, minusInf, softmaxScale, q;
+  tile::KVLoopOp loop;
 };
 
 /// Builds the launch of a fused kernel before the op.

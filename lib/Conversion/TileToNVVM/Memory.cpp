@@ -164,6 +164,12 @@ static bool hasVectors(const RegisterLayout &layout, int64_t elementBytes) {
   return layout.getVector() > 1 && (layout.getVector() * elementBytes) % 4 == 0;
 }
 
+/// The same for loads, which also take two bytes at once.
+static bool hasLoadVectors(const RegisterLayout &layout, int64_t elementBytes) {
+  return hasVectors(layout, elementBytes) ||
+         layout.getVector() * elementBytes == 2;
+}
+
 /// `access` with the thread's own part added to its position.
 template <typename AccessT>
 static AccessT addThreadPosition(ThreadEmitter &emit, AccessT access,
@@ -190,23 +196,45 @@ static TilePosition getMemoryOffset(RankedTensorType type,
   return offset;
 }
 
+/// A byte of memory as an element of type i8 or i1.
+static Value convertByte(ThreadEmitter &emit, Value byte, Type element) {
+  if (element.isInteger(1))
+    return emit.create<LLVM::TruncOp>(element, byte);
+  return byte;
+}
+
 /// One element of memory, 0 where `predicate` doesn't hold.
 Value KernelLowering::emitElementLoad(ThreadEmitter::GlobalAddress address,
                                       Type element, Value predicate) {
-  switch (getMemoryBytes(element)) {
-  case 1: {
-    Value byte = emit.loadGlobal8(address, predicate);
-    return element.isInteger(1)
-               ? Value(emit.create<LLVM::TruncOp>(element, byte))
-               : byte;
-  }
-  case 2:
+  int64_t bytes = getMemoryBytes(element);
+  if (bytes == 1)
+    return convertByte(emit, emit.loadGlobal8(address, predicate), element);
+  if (bytes == 2)
     return emit.bitcast(emit.loadGlobal16(address, predicate), element);
-  default: {
-    int64_t words = getMemoryBytes(element) / 4;
-    return emit.joinWords(emit.loadGlobal(address, words, predicate), element);
+  return emit.joinWords(emit.loadGlobal(address, bytes / 4, predicate),
+                        element);
+}
+
+/// The elements of some words, or of the two bytes of a half word; 16-bit
+/// floats stay in pairs.
+static SmallVector<Value> splitLoaded(ThreadEmitter &emit,
+                                      ArrayRef<Value> words, Type element) {
+  int64_t bytes = getMemoryBytes(element);
+  SmallVector<Value> elements;
+  if (bytes == 8) {
+    for (size_t i = 0; i < words.size(); i += 2)
+      elements.push_back(emit.joinWords(words.slice(i, 2), element));
+    return elements;
   }
+  for (Value word : words) {
+    if (bytes == 1)
+      for (Value byte : emit.splitBytes(word))
+        elements.push_back(convertByte(emit, byte, element));
+    else
+      elements.push_back(emit.bitcast(
+          word, bytes == 2 ? Type(VectorType::get(2, element)) : element));
   }
+  return elements;
 }
 
 Fragment KernelLowering::emitLoad(const Access &access, RankedTensorType type,
@@ -215,38 +243,27 @@ Fragment KernelLowering::emitLoad(const Access &access, RankedTensorType type,
   Access own = addThreadPosition(emit, access, thread, layout, type);
   Type element = type.getElementType();
   SmallVector<Value> elements;
-  Fragment pairs;
   for (Run run : getRuns(layout, access.elementBytes, vector)) {
     TilePosition offset = layout.getOffsets()[run.first];
     Value predicate = getPredicate(own, layout, offset, type);
     ThreadEmitter::GlobalAddress pointer =
         getAddress(own, getMemoryOffset(type, offset));
-    if (run.count == 1) {
+    int64_t bytes = run.count * access.elementBytes;
+    if (run.count == 1)
       elements.push_back(emitElementLoad(pointer, element, predicate));
-      continue;
-    }
-    int64_t words = run.count * access.elementBytes / 4;
-    SmallVector<Value> loaded = emit.loadGlobal(pointer, words, predicate);
-    if (access.elementBytes == 8) {
-      for (int64_t i = 0; i < words; i += 2)
-        elements.push_back(
-            emit.joinWords(ArrayRef(loaded).slice(i, 2), element));
-      continue;
-    }
-    for (Value word : loaded) {
-      if (access.elementBytes == 2)
-        pairs.push_back(emit.bitcast(word, VectorType::get(2, element)));
-      else if (access.elementBytes == 1)
-        for (Value byte : emit.splitWord(word))
-          elements.push_back(
-              element.isInteger(1)
-                  ? Value(emit.create<LLVM::TruncOp>(element, byte))
-                  : byte);
-      else
-        elements.push_back(emit.bitcast(word, element));
-    }
+    else if (bytes == 2)
+      llvm::append_range(
+          elements,
+          splitLoaded(emit, emit.loadGlobal16(pointer, predicate), element));
+    else
+      llvm::append_range(
+          elements,
+          splitLoaded(emit, emit.loadGlobal(pointer, bytes / 4, predicate),
+                      element));
   }
-  return pairs.empty() ? pack(type, elements) : pairs;
+  bool isPairs = vector && access.elementBytes == 2;
+  return isPairs ? Fragment(elements.begin(), elements.end())
+                 : pack(type, elements);
 }
 
 void KernelLowering::emitStore(const Access &access, RankedTensorType type,
@@ -356,7 +373,7 @@ LogicalResult KernelLowering::lowerLoad(LoadOp op) {
     return success();
   }
   RegisterLayout layout = getLayout(type);
-  if (!hasVectors(layout, access.elementBytes)) {
+  if (!hasLoadVectors(layout, access.elementBytes)) {
     fragments[op.getResult()] = emitLoad(access, type, /*vector=*/false);
     return success();
   }

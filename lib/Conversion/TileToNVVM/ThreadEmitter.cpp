@@ -507,10 +507,11 @@ Value ThreadEmitter::joinWords(ArrayRef<Value> words, Type type) {
   return bitcast(pair, type);
 }
 
-SmallVector<Value> ThreadEmitter::splitWord(Value word) {
-  Value bytes = bitcast(word, VectorType::get(4, getI8Type()));
+SmallVector<Value> ThreadEmitter::splitBytes(Value word) {
+  int64_t count = word.getType().getIntOrFloatBitWidth() / 8;
+  Value bytes = bitcast(word, VectorType::get(count, getI8Type()));
   SmallVector<Value> result;
-  for (int64_t i = 0; i < 4; ++i)
+  for (int64_t i = 0; i < count; ++i)
     result.push_back(create<LLVM::ExtractElementOp>(bytes, i32(i)));
   return result;
 }

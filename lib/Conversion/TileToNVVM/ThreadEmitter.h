@@ -95,8 +95,8 @@ public:
 
   /// The 32- or 64-bit value of `type` whose words, lowest first, these are.
   Value joinWords(ArrayRef<Value> words, Type type);
-  /// The four bytes of a word, and the words of some bytes.
-  SmallVector<Value> splitWord(Value word);
+  /// The bytes of a (half) word, and the words of some bytes.
+  SmallVector<Value> splitBytes(Value word);
   SmallVector<Value> joinBytes(ValueRange bytes);
 
   /// Four 8x8 blocks of 16-bit elements; lane 8 * i + r gives the address of

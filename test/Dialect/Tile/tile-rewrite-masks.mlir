@@ -187,3 +187,26 @@ tile.kernel @gathers(%q0: i32, %kv0: i32, %b: i32, %x: memref<?x?xf32>, %y: memr
   tile.store %t, %x[%q0, %kv0] : tensor<64x32xf32>, memref<?x?xf32>
   tile.return
 }
+
+// What every step of a loop reads is read in front of it.
+// CHECK-LABEL: tile.kernel @hoisted(
+// CHECK-SAME: %[[Q0:[a-z0-9]+]]: i32, %[[B:[a-z0-9]+]]: i32, %[[N:[a-z0-9]+]]: i32, %[[X:[a-z0-9]+]]: memref<?x?xi32>
+// CHECK: tile.gather %[[X]][%[[B]], %{{.*}}] {{.*}} -> tensor<64xi32>
+// CHECK: scf.for
+// CHECK-NOT: tile.gather
+// CHECK: tile.load %[[X]][%[[B]], %{{.*}}] {{.*}} -> tensor<32xi32>
+tile.kernel @hoisted(%q0: i32, %b: i32, %n: i32, %x: memref<?x?xi32>, %m: memref<?x?xf32>) attributes {num_warps = 4 : i32} {
+  %zero = arith.constant 0 : i32
+  %step = arith.constant 32 : i32
+  scf.for %kv0 = %zero to %n step %step : i32 {
+    %s = tile.load %m[%q0, %kv0] : memref<?x?xf32> -> tensor<64x32xf32>
+    %t = tile.mask %s at (%q0, %kv0) (%qi: i32, %ki: i32) {
+      %0 = tile.gather %x[%b, %qi] in_bounds [0] : memref<?x?xi32>, (i32, i32) -> i32
+      %1 = tile.gather %x[%b, %ki] in_bounds [0] : memref<?x?xi32>, (i32, i32) -> i32
+      %2 = arith.cmpi eq, %0, %1 : i32
+      tile.yield %2 : i1
+    } : tensor<64x32xf32>
+    tile.store %t, %m[%q0, %kv0] : tensor<64x32xf32>, memref<?x?xf32>
+  }
+  tile.return
+}

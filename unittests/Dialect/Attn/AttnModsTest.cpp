@@ -194,8 +194,8 @@ TEST_F(AttnModsTest, TensorMasks) {
           return showIf(keep[b * 4 + j] != 0);
         });
   std::vector<int32_t> numbers = {5, 0, -3, 0, 0, 1};
-  check(3, 2, {makeCapture("i32", {1, 1, 3, 2}, numbers)}, {},
-        getTensorMask(0), [&](int64_t, int64_t, int64_t i, int64_t j) {
+  check(3, 2, {makeCapture("i32", {1, 1, 3, 2}, numbers)}, {}, getTensorMask(0),
+        [&](int64_t, int64_t, int64_t i, int64_t j) {
           return showIf(numbers[i * 2 + j] != 0);
         });
 }

@@ -55,6 +55,30 @@ std::optional<float> AttentionOp::getConstantScale() {
   return dim == 0 ? 1.0f : static_cast<float>(1.0 / std::sqrt((double)dim));
 }
 
+bool AttentionOp::readsCapturesByPosition() {
+  for (Region *region : {&getScoreMod(), &getMaskMod()}) {
+    if (region->empty())
+      continue;
+    // A score_mod takes the score first; batch and head follow.
+    unsigned first = region == &getScoreMod() ? 1 : 0;
+    llvm::SmallPtrSet<Value, 16> varying;
+    varying.insert(region->getArgument(first + 2));
+    varying.insert(region->getArgument(first + 3));
+    if (first == 1)
+      varying.insert(region->getArgument(0));
+    for (Operation &op : region->front()) {
+      if (llvm::none_of(op.getOperands(),
+                        [&](Value value) { return varying.contains(value); }))
+        continue;
+      if (isa<CaptureLoadOp>(op))
+        return true;
+      for (Value result : op.getResults())
+        varying.insert(result);
+    }
+  }
+  return false;
+}
+
 bool AttentionOp::hasBufferSemantics() {
   return isa<MemRefType>(getO().getType());
 }

@@ -7,7 +7,10 @@
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/RegionInliner.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Transforms/LoopInvariantCodeMotionUtils.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace mlir::tile {
@@ -217,6 +220,38 @@ LogicalResult rewrite(MaskOp op) {
   return success();
 }
 
+//===----------------------------------------------------------------------===//
+// Reads of captures
+//===----------------------------------------------------------------------===//
+
+/// The gathers in `kernel` and what their indices are computed from.
+llvm::SetVector<Operation *> findGathers(KernelOp kernel) {
+  llvm::SetVector<Operation *> ops;
+  kernel.walk([&](GatherOp op) { ops.insert(op); });
+  for (size_t i = 0; i < ops.size(); ++i)
+    for (Value operand : ops[i]->getOperands())
+      if (Operation *def = operand.getDefiningOp())
+        ops.insert(def);
+  return ops;
+}
+
+/// Reads once in front of a loop what all of its steps read: the slope of a
+/// head, the document of a row.
+void hoistGathers(KernelOp kernel) {
+  llvm::SetVector<Operation *> candidates = findGathers(kernel);
+  kernel.walk([&](scf::ForOp loop) {
+    moveLoopInvariantCode(
+        loop.getLoopRegions(),
+        [&](Value value, Region *) {
+          return loop.isDefinedOutsideOfLoop(value);
+        },
+        [&](Operation *op, Region *) {
+          return candidates.contains(op) && isPure(op);
+        },
+        [&](Operation *op, Region *) { loop.moveOutOfLoop(op); });
+  });
+}
+
 struct TileRewriteMasksPass
     : tile::impl::TileRewriteMasksBase<TileRewriteMasksPass> {
   void runOnOperation() override {
@@ -229,7 +264,8 @@ struct TileRewriteMasksPass
                                   : WalkResult::interrupt();
     });
     if (result.wasInterrupted())
-      signalPassFailure();
+      return signalPassFailure();
+    hoistGathers(getOperation());
   }
 };
 } // namespace

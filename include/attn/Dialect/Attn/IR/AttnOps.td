@@ -136,6 +136,9 @@ def AttentionOp : Attn_Op<"attention", [
 
     bool hasScoreMod() { return !getScoreMod().empty(); }
     bool hasMaskMod() { return !getMaskMod().empty(); }
+    /// Whether a rule reads captures by the query or the key, not only by
+    /// batch and head.
+    bool readsCapturesByPosition();
 
     /// The scale as a constant, 1/sqrt(Dqk) by default; none if it is an
     /// operand.
