@@ -540,6 +540,7 @@ llvm::Error CudaDevice::record(Event &event) {
 
 llvm::Error CudaDevice::synchronize(Stream stream) {
   ScopedContext scope(gpu);
+  ScopedRelaxedCapture relaxed(gpu);
   return gpu.check(gpu.driver.StreamSynchronize(toCUstream(stream)),
                    "cuStreamSynchronize");
 }

@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""The Python package on a GPU: results, streams, graphs, threads, refusals, and host time.
+
+    python3 test/GPU/api.py --target sm_90a [--json FILE]
+
+Takes libattnc.so from the source tree or the bundle, or from $ATTNC_LIBRARY.
+Host times are printed beside torch's own backends.
+"""
+
+import argparse
+import json
+import math
+import os
+import statistics
+import sys
+import threading
+import time
+
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../python"))
+import attnc  # noqa: E402
+
+CAUSAL = """
+func.func @causal(%q: tensor<?x16x?x64xbf16> {attn.name = "q"}, %k: tensor<?x16x?x64xbf16> {attn.name = "k"},
+                  %v: tensor<?x16x?x64xbf16> {attn.name = "v"}, %o: tensor<?x16x?x64xbf16> {attn.name = "o"})
+    -> tensor<?x16x?x64xbf16> {
+  %r = attn.attention ins(%q, %k, %v : tensor<?x16x?x64xbf16>, tensor<?x16x?x64xbf16>, tensor<?x16x?x64xbf16>)
+    outs(%o : tensor<?x16x?x64xbf16>)
+    mask_mod (%b: i32, %h: i32, %q_idx: i32, %kv_idx: i32) {
+      %q_len = attn.q_len : i32
+      %kv_len = attn.kv_len : i32
+      %shift = arith.subi %kv_len, %q_len : i32
+      %last = arith.addi %q_idx, %shift : i32
+      %visible = arith.cmpi sle, %kv_idx, %last : i32
+      attn.yield %visible : i1
+    } -> tensor<?x16x?x64xbf16>
+  return %r : tensor<?x16x?x64xbf16>
+}
+"""
+
+
+class Checks:
+    def __init__(self):
+        self.passed, self.failures, self.times = 0, [], {}
+
+    def check(self, name, is_right, detail=""):
+        self.passed += bool(is_right)
+        if not is_right:
+            self.failures.append(f"{name}: {detail}")
+            print(f"FAIL {name}: {detail}", flush=True)
+
+    def raises(self, name, error, text, call):
+        try:
+            call()
+        except error as raised:
+            self.check(name, text in str(raised), f"says {raised}")
+        else:
+            self.check(name, False, "nothing was raised")
+
+
+def make(batch=2, heads=16, kv_heads=16, nq=1000, nk=1000, dim=64, dtype=torch.bfloat16):
+    sizes = ((batch, h, n, dim) for h, n in ((heads, nq), (kv_heads, nk), (kv_heads, nk)))
+    return [torch.randn(size, device="cuda", dtype=dtype) for size in sizes]
+
+
+def expect(q, k, v, bias=0.0, visible=None):
+    """(o, lse) in float64."""
+    q, k, v = q.double(), *(x.double().repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
+    s = q @ k.mT / math.sqrt(q.shape[-1]) + bias
+    if visible is not None:
+        s = s.masked_fill(~visible, -math.inf)
+    return torch.softmax(s, -1).nan_to_num(0.0) @ v, torch.logsumexp(s, -1)
+
+
+def error_of(actual, expected):
+    return ((actual.double() - expected).norm() / expected.norm()).item()
+
+
+def check_results(checks):
+    q, k, v = make(kv_heads=4, nq=700)
+    i = torch.arange(700, device="cuda")[:, None] + 300
+    j = torch.arange(1000, device="cuda")
+    mask = torch.rand(2, 1, 700, 1000, device="cuda") < 0.5
+    slopes = torch.rand(16, device="cuda")
+    cases = {
+        "plain": ({}, {}),
+        "causal": ({"is_causal": True}, {"visible": j <= i}),
+        "window": ({"window_size": (100, 20)}, {"visible": (j >= i - 100) & (j <= i + 20)}),
+        "mask of bool": ({"attn_mask": mask}, {"visible": mask}),
+        "mask of floats": ({"attn_mask": mask.float()}, {"bias": mask.double()}),
+        "slopes": ({"alibi_slopes": slopes}, {"bias": -slopes.double()[:, None, None] * (i - j).abs()}),
+    }
+    for name, (arguments, rule) in cases.items():
+        for backend in ("fused", "naive"):
+            o, lse = attnc.attention(q, k, v, return_lse=True, backend=backend, **arguments)
+            expected, expected_lse = expect(q, k, v, **rule)
+            error = error_of(o, expected)
+            checks.check(f"{name} {backend}", error < (4e-3 if backend == "fused" else 2e-2), f"error {error:.1e}")
+            if backend == "fused":
+                checks.check(f"{name} lse", (lse - expected_lse).abs().max() < 1e-3, "")
+    # A base that TMA can't read.
+    memory = torch.randn(q.numel() + 1, device="cuda", dtype=q.dtype)
+    odd = memory[1:].view(q.shape)
+    checks.check("odd base", error_of(attnc.attention(odd, k, v), expect(odd, k, v)[0]) < 4e-3)
+
+
+def check_streams(checks, kernel):
+    """Side by side, each stream's launches have their own tile counter."""
+    q, k, v = make(nq=4096, nk=4096, batch=1)
+    expected = kernel(q, k, v)
+    streams = [torch.cuda.Stream() for _ in range(4)]
+    outputs = [[torch.full_like(q, math.nan) for _ in range(10)] for _ in streams]
+    torch.cuda.synchronize()
+    for turn in range(10):
+        for stream, output in zip(streams, outputs):
+            kernel(q, k, v, out=output[turn], stream=stream)
+    torch.cuda.synchronize()
+    wrong = sum(not torch.equal(o, expected) for output in outputs for o in output)
+    checks.check("streams", wrong == 0, f"{wrong} of 40 results differ")
+
+
+def check_graphs(checks, kernel):
+    """A replay beside launches on the stream that was captured."""
+    q, k, v = make(nq=4096, nk=4096, batch=1)
+    expected = kernel(q, k, v)
+    captured, eager = torch.full_like(q, math.nan), torch.full_like(q, math.nan)
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=side):
+        for _ in range(3):
+            kernel(q, k, v, out=captured)
+    checks.check("capture doesn't run", bool(captured.isnan().all()))
+    other = torch.cuda.Stream()
+    torch.cuda.synchronize()
+    for _ in range(20):
+        with torch.cuda.stream(other):
+            graph.replay()
+        kernel(q, k, v, out=eager, stream=side)
+    torch.cuda.synchronize()
+    checks.check("replay", torch.equal(captured, expected))
+    checks.check("launch beside a replay", torch.equal(eager, expected))
+
+
+def check_threads(checks, kernel):
+    wrong = []
+
+    def work(seed):
+        with torch.cuda.stream(torch.cuda.Stream()):
+            q, k, v = make(nq=100 + 37 * seed, nk=500)
+            expected = expect(q, k, v, visible=torch.ones(q.shape[2], 500, device="cuda").tril(500 - q.shape[2]) > 0)[0]
+            for _ in range(50):
+                error = error_of(kernel(q, k, v), expected)
+                if not error < 4e-3:
+                    wrong.append((seed, error))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    checks.check("threads", not wrong, f"{wrong[:3]}")
+
+
+def check_refusals(checks, kernel):
+    q, k, v = make()
+    host = torch.empty(q.shape, dtype=q.dtype)
+    checks.raises("host tensor", attnc.AttncError, "argument 'k' is on the CPU, needed is GPU 0", lambda: kernel(q, host, v))
+    checks.raises("wrong dtype", attnc.AttncError, "argument 'v': needs", lambda: kernel(q, k, v.half()))
+    checks.raises("gradient", NotImplementedError, "no backward pass", lambda: kernel(q.requires_grad_(), k, v))
+
+
+def host_microseconds(call, count=200, rounds=15):
+    """The median of what a call costs while the GPU isn't waited for."""
+    samples = []
+    for _ in range(rounds):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(count):
+            call()
+        samples.append((time.perf_counter() - start) / count * 1e6)
+    torch.cuda.synchronize()
+    return statistics.median(samples)
+
+
+def measure(checks, kernel):
+    # So little work that the GPU keeps up.
+    q, k, v = make(batch=1, nq=64, nk=64)
+    out = torch.empty_like(q)
+    calls = {
+        "kernel(q, k, v, out=o)": lambda: kernel(q, k, v, out=out),
+        "kernel(q, k, v)": lambda: kernel(q, k, v),
+        "attnc.attention": lambda: attnc.attention(q, k, v, is_causal=True),
+    }
+    backends = {"torch flash": SDPBackend.FLASH_ATTENTION, "torch cuDNN": SDPBackend.CUDNN_ATTENTION}
+    for name, call in calls.items():
+        checks.times[name] = host_microseconds(call)
+    for name, backend in backends.items():
+        try:
+            with sdpa_kernel(backend), torch.no_grad():
+                checks.times[name] = host_microseconds(lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True))
+        except RuntimeError as error:
+            print(f"{name}: {error}")
+    for name, microseconds in checks.times.items():
+        print(f"{name}: {microseconds:.1f} us of host time a call")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--target", default="native")
+    parser.add_argument("--json")
+    args = parser.parse_args()
+    torch.manual_seed(0)
+    checks = Checks()
+    kernel = attnc.compile(CAUSAL, target=args.target)
+    print(kernel)
+    if args.target in ("native", "sm_90a"):
+        check_results(checks)
+    check_streams(checks, kernel)
+    check_graphs(checks, kernel)
+    check_threads(checks, kernel)
+    check_refusals(checks, kernel)
+    measure(checks, kernel)
+    if args.json:
+        with open(args.json, "w") as file:
+            json.dump({"passed": checks.passed, "failures": checks.failures, "host_us": checks.times}, file, indent=1)
+    print(f"{checks.passed} passed, {len(checks.failures)} failed")
+    return 1 if checks.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
