@@ -68,6 +68,10 @@ std::string attn::formatTableRow(ScheduleRow row, ScheduleAttr schedule) {
         llvm::toStringRef(roles.getLazyRescale()),
         llvm::toStringRef(roles.getPersistent()), roles.getQStages(),
         llvm::toStringRef(roles.getTmaStore()));
+  if (row.readsCaptures)
+    text += schedule.getWarpRoles()
+                ? ", kReadsCaptures"
+                : ", kIgnored, false, false, 1, false, kReadsCaptures";
   return text + "},";
 }
 

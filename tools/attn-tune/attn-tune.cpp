@@ -208,6 +208,7 @@ llvm::Error TuneTool::tune() {
   report.row.maxHeadDim = std::max(op.getQKHeadDim(), op.getVHeadDim());
   report.row.mask = op.hasMaskMod() ? mlir::attn::MaskKind::With
                                     : mlir::attn::MaskKind::Without;
+  report.row.readsCaptures = op.readsCapturesByPosition();
   auto candidates = chooseCandidates(*row);
   if (!candidates)
     return candidates.takeError();

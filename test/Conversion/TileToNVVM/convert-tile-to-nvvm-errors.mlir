@@ -69,3 +69,11 @@ tile.kernel @dim(%a: memref<?x64xf32>, %i: i32) attributes {num_warps = 4 : i32}
   %d = memref.dim %a, %x : memref<?x64xf32>
   tile.return
 }
+
+// -----
+
+tile.kernel @gather_bits(%a: memref<?xi4>, %i: i32) attributes {num_warps = 4 : i32} {
+  // expected-error @below {{reads elements of 1, 8, 16, 32 or 64 bits on the GPU, not 'i4'}}
+  %x = tile.gather %a[%i] : memref<?xi4>, (i32) -> i4
+  tile.return
+}

@@ -74,3 +74,49 @@ tile.kernel @bytes(%a: memref<?x64xi8, strided<[?, 1]>>) attributes {num_warps =
   tile.store %n, %a[%c0, %c0] : tensor<16x64xi8, #bytes>, memref<?x64xi8, strided<[?, 1]>>
   tile.return
 }
+
+// Reads at computed positions: predicated, so that one out of range is 0, and
+// once for elements with the same indices.
+
+// CHECK-LABEL: llvm.func @gathers
+// CHECK-SAME: %[[TABLE:[a-z0-9]+]]: !llvm.ptr<1>, %[[SIZE:[a-z0-9]+]]: i32, %[[STRIDE:[a-z0-9]+]]: i64, %[[H:[a-z0-9]+]]: i32
+// CHECK: %[[ROW:.*]] = llvm.mul %{{.*}}, %[[STRIDE]] : i64
+// CHECK: %[[INSIDE:.*]] = llvm.icmp "ult" %[[H]], %[[SIZE]] : i32
+// CHECK: llvm.inline_asm {{.*}}ld.global.b16{{.*}} %[[INSIDE]]
+// CHECK: llvm.bitcast %{{.*}} : i16 to bf16
+// Two rows a thread.
+// CHECK-COUNT-2: ld.global.b16
+// CHECK-NOT: ld.global.b16
+// CHECK: llvm.return
+tile.kernel @gathers(%table: memref<16x?xbf16, strided<[?, 1]>>, %h: i32, %o: memref<?x8xf32>) attributes {num_warps = 1 : i32} {
+  %c0 = arith.constant 0 : i32
+  %x = tile.gather %table[%h, %h] in_bounds [0] : memref<16x?xbf16, strided<[?, 1]>>, (i32, i32) -> bf16
+  %xf = arith.extf %x : bf16 to f32
+  %i = tile.iota : tensor<16xi32, #tile.row<#mma>>
+  %b = tile.broadcast %i dim 0 : tensor<16xi32, #tile.row<#mma>> -> tensor<16x8xi32, #mma>
+  %t = tile.gather %table[%h, %b] : memref<16x?xbf16, strided<[?, 1]>>, (i32, tensor<16x8xi32, #mma>) -> tensor<16x8xbf16, #mma>
+  %tf = arith.extf %t : tensor<16x8xbf16, #mma> to tensor<16x8xf32, #mma>
+  %xs = tensor.splat %xf : tensor<16x8xf32, #mma>
+  %y = arith.addf %tf, %xs : tensor<16x8xf32, #mma>
+  tile.store %y, %o[%c0, %c0] : tensor<16x8xf32, #mma>, memref<?x8xf32>
+  tile.return
+}
+
+// Booleans are bytes, and 64-bit integers two words.
+
+// CHECK-LABEL: llvm.func @captured_types
+// CHECK: ld.global.u8
+// CHECK: llvm.trunc %{{.*}} : i8 to i1
+// CHECK: ld.global.v2.b32
+// CHECK: llvm.bitcast %{{.*}} : vector<2xi32> to i64
+tile.kernel @captured_types(%keep: memref<?xi1>, %lens: memref<?xi64>, %i: i32, %o: memref<?x8xf32>) attributes {num_warps = 1 : i32} {
+  %c0 = arith.constant 0 : i32
+  %k = tile.gather %keep[%i] : memref<?xi1>, (i32) -> i1
+  %n = tile.gather %lens[%i] : memref<?xi64>, (i32) -> i64
+  %f = arith.sitofp %n : i64 to f32
+  %zero = arith.constant 0.0 : f32
+  %x = arith.select %k, %f, %zero : f32
+  %t = tensor.splat %x : tensor<16x8xf32, #mma>
+  tile.store %t, %o[%c0, %c0] : tensor<16x8xf32, #mma>, memref<?x8xf32>
+  tile.return
+}

@@ -110,3 +110,24 @@ tile.kernel @math(%x: memref<64xf32>, %c: f32) attributes {num_warps = 4 : i32} 
   tile.store %r, %x[%zero] : tensor<64xf32>, memref<64xf32>
   tile.return
 }
+
+// Reads at computed positions are masked; a scalar one is a branch.
+// CHECK-LABEL: llvm.func @gathers(
+// CHECK:         %[[INSIDE:.*]] = arith.cmpi ult
+// CHECK:         scf.if %[[INSIDE]] -> (f32)
+// CHECK:           llvm.load
+// CHECK:         } else {
+// CHECK:         %[[SIGNED:.*]] = arith.extsi %{{.*}} : vector<16xi32> to vector<16xi64>
+// CHECK:         %[[EXISTS:.*]] = arith.cmpi ult, %[[SIGNED]], %{{.*}} : vector<16xi64>
+// CHECK:         llvm.intr.masked.gather %{{.*}}, %[[EXISTS]], %{{.*}} {alignment = 4 : i32}
+tile.kernel @gathers(%table: memref<?xf32>, %i: i32, %o: memref<64xf32>) attributes {num_warps = 4 : i32} {
+  %zero = arith.constant 0 : i32
+  %x = tile.gather %table[%i] : memref<?xf32>, (i32) -> f32
+  %p = tile.load %o[%zero] : memref<64xf32> -> tensor<64xf32>
+  %q = arith.fptosi %p : tensor<64xf32> to tensor<64xi32>
+  %t = tile.gather %table[%q] : memref<?xf32>, (tensor<64xi32>) -> tensor<64xf32>
+  %s = tensor.splat %x : tensor<64xf32>
+  %y = arith.addf %t, %s : tensor<64xf32>
+  tile.store %y, %o[%zero] : tensor<64xf32>, memref<64xf32>
+  tile.return
+}

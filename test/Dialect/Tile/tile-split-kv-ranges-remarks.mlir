@@ -138,3 +138,35 @@ tile.kernel @nested(%n: i32, %o: memref<?x32xf32>) attributes {num_warps = 4 : i
     }
   tile.return
 }
+
+// -----
+
+// A capture read by the key may say anything.
+// CHECK-LABEL: tile.kernel @captured_mask(
+// CHECK-SAME: %[[N:[a-z0-9]+]]: i32
+// CHECK: tile.kv_loop ranges(%c0_i32, %c0_i32, %c0_i32, %[[N]]) step 32
+tile.kernel @captured_mask(%n: i32, %c: f32, %docs: memref<?xi32>, %o: memref<?xf32>) attributes {num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %m0 = arith.constant dense<0xFF800000> : tensor<64xf32>
+  %l0 = arith.constant dense<0.0> : tensor<64xf32>
+  %s = arith.constant dense<1.0> : tensor<64x32xf32>
+  %r:2 = tile.kv_loop ranges(%c0, %c0, %c0, %n) step 32 iter_args(%m0, %l0) : tensor<64xf32>, tensor<64xf32>
+    qk (%kv: i32, %m: tensor<64xf32>, %l: tensor<64xf32>) {
+      tile.yield %s : tensor<64x32xf32>
+    } score (%kv: i32, %x: tensor<64x32xf32>, %m: tensor<64xf32>, %l: tensor<64xf32>) {
+      %t = tile.mask %x at (%c0, %kv) (%qi: i32, %ki: i32) {
+        // expected-remark@+1 {{mask analysis can't see through this}}
+        %of_key = tile.gather %docs[%ki] : memref<?xi32>, (i32) -> i32
+        %keep = arith.cmpi eq, %of_key, %c0 : i32
+        tile.yield %keep : i1
+      } : tensor<64x32xf32>
+      tile.yield %t : tensor<64x32xf32>
+    } softmax (%kv: i32, %t: tensor<64x32xf32>, %m: tensor<64xf32>, %l: tensor<64xf32>) {
+      %p, %m1, %l1, %a = tile.online_softmax %t, %m, %l scale %c : tensor<64x32xf32>, tensor<64xf32>
+      tile.yield %m1, %l1 : tensor<64xf32>, tensor<64xf32>
+    } pv (%kv: i32, %m1: tensor<64xf32>, %l1: tensor<64xf32>, %m: tensor<64xf32>, %l: tensor<64xf32>) {
+      tile.yield %m1, %l1 : tensor<64xf32>, tensor<64xf32>
+    }
+  tile.store %r#0, %o[%c0] : tensor<64xf32>, memref<?xf32>
+  tile.return
+}

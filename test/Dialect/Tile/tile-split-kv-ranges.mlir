@@ -78,3 +78,38 @@ tile.kernel @no_mask(%n: i32, %o: memref<?x64xf32>) attributes {num_warps = 4 : 
     }
   tile.return
 }
+
+// A captured length bounds the loop: it is read in front of it.
+// CHECK-LABEL: tile.kernel @captured_length(
+// CHECK-SAME: %[[N:[a-z0-9]+]]: i32, %[[B:[a-z0-9]+]]: i32, %{{.*}}: f32, %[[LENS:[a-z0-9]+]]: memref<?xi32>
+// CHECK: %[[LEN:.*]] = tile.gather %[[LENS]][%[[B]]]
+// CHECK: %[[LEN64:.*]] = arith.extsi %[[LEN]] : i32 to i64
+// CHECK: %[[LOW:.*]] = arith.maxsi %[[LEN64]], %c0_i64
+// CHECK: %[[N64:.*]] = arith.extsi %[[N]] : i32 to i64
+// CHECK: %[[IN:.*]] = arith.minsi %[[LOW]], %[[N64]]
+// CHECK: %[[END:.*]] = arith.trunci %[[IN]] : i64 to i32
+// CHECK: tile.kv_loop ranges(%c0_i32, %c0_i32, %{{.*}}, %[[END]]) step 32
+tile.kernel @captured_length(%n: i32, %b: i32, %c: f32, %lens: memref<?xi32>, %o: memref<?xf32>) attributes {num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %m0 = arith.constant dense<0xFF800000> : tensor<64xf32>
+  %l0 = arith.constant dense<0.0> : tensor<64xf32>
+  %s = arith.constant dense<1.0> : tensor<64x32xf32>
+  %r:2 = tile.kv_loop ranges(%c0, %c0, %c0, %n) step 32 iter_args(%m0, %l0) : tensor<64xf32>, tensor<64xf32>
+    qk (%kv: i32, %m: tensor<64xf32>, %l: tensor<64xf32>) {
+      tile.yield %s : tensor<64x32xf32>
+    } score (%kv: i32, %x: tensor<64x32xf32>, %m: tensor<64xf32>, %l: tensor<64xf32>) {
+      %t = tile.mask %x at (%c0, %kv) (%qi: i32, %ki: i32) {
+        %len = tile.gather %lens[%b] : memref<?xi32>, (i32) -> i32
+        %keep = arith.cmpi slt, %ki, %len : i32
+        tile.yield %keep : i1
+      } : tensor<64x32xf32>
+      tile.yield %t : tensor<64x32xf32>
+    } softmax (%kv: i32, %t: tensor<64x32xf32>, %m: tensor<64xf32>, %l: tensor<64xf32>) {
+      %p, %m1, %l1, %a = tile.online_softmax %t, %m, %l scale %c : tensor<64x32xf32>, tensor<64xf32>
+      tile.yield %m1, %l1 : tensor<64xf32>, tensor<64xf32>
+    } pv (%kv: i32, %m1: tensor<64xf32>, %l1: tensor<64xf32>, %m: tensor<64xf32>, %l: tensor<64xf32>) {
+      tile.yield %m1, %l1 : tensor<64xf32>, tensor<64xf32>
+    }
+  tile.store %r#0, %o[%c0] : tensor<64xf32>, memref<?xf32>
+  tile.return
+}

@@ -9,6 +9,7 @@
 #include "attn/Dialect/Attn/IR/AttnMods.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "attn/Reference/Reference.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -231,6 +232,26 @@ TEST_F(AttnModsTest, BiasesAddUp) {
         chainScoreMods(getBias(0), getBias(1)), {},
         [&](int64_t, int64_t h, int64_t, int64_t j) {
           return perHead[h] + perKey[j];
+        });
+}
+
+/// What attn.capture_load says of indices out of range, and of broadcasting.
+TEST_F(AttnModsTest, ReadsZeroOutOfRange) {
+  // 1, 2 and 3 as bf16; one element for all heads.
+  std::vector<uint16_t> table = {0x3f80, 0x4000, 0x4040};
+  ScoreMod shifted = [](ImplicitLocOpBuilder &builder, Value score,
+                        const ModIndices &indices) -> Value {
+    Value before = arith::SubIOp::create(builder, indices.key, indices.query);
+    Value element = CaptureLoadOp::create(builder, builder.getBF16Type(),
+                                          indices.captures[0],
+                                          ValueRange{indices.head, before});
+    Value bias = arith::ExtFOp::create(builder, builder.getF32Type(), element);
+    return arith::AddFOp::create(builder, score, bias);
+  };
+  check(4, 6, {makeCapture("bf16", {1, 3}, table)}, shifted, {},
+        [](int64_t, int64_t, int64_t i, int64_t j) {
+          int64_t at = j - i;
+          return at < 0 || at > 2 ? 0.0 : 1.0 + at;
         });
 }
 
