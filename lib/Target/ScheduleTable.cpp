@@ -22,6 +22,7 @@ static constexpr ScheduleRow kTable[] = {
     {"cpu",     32,  256, MaskKind::Any,     kAnyLength,  64,  64,  1,      1},
     // Chosen so that nothing spills, not yet by time.
     {"sm_80",   16,   96, MaskKind::Any,     kAnyLength, 128,  32,  2,      4, kIgnored, false, false, 1, false, kReadsCaptures},
+    {"sm_80",   16,  128, MaskKind::Any,     kAnyLength,  64,  96,  2,      4, kIgnored, false, false, 1, false, kReadsCaptures},
     {"sm_80",   16,   96, MaskKind::Any,     kAnyLength, 128,  64,  2,      4},
     {"sm_80",   16,  128, MaskKind::Any,     kAnyLength, 128,  32,  3,      4},
     {"sm_80",   16,  192, MaskKind::Any,     kAnyLength, 128,  64,  2,      8},

@@ -159,11 +159,11 @@ tile.kernel @index(%q0: i32, %kv0: i32, %m: memref<?x?xf32, strided<[?, 1]>>) at
 // along the columns as loads, and one an element only for what is neither.
 // CHECK-LABEL: tile.kernel @gathers(
 // CHECK-SAME: %[[Q0:[a-z0-9]+]]: i32, %[[KV0:[a-z0-9]+]]: i32, %[[B:[a-z0-9]+]]: i32, %[[X:[a-z0-9]+]]: memref<?x?xf32>, %[[Y:[a-z0-9]+]]: memref<?x?x?xf32>
+// CHECK-DAG: tile.load %[[X]][%[[B]], %[[KV0]]] {{.*}} -> tensor<32xf32>
+// CHECK-DAG: tile.load %[[Y]][%[[B]], %[[Q0]], %[[KV0]]] {{.*}} -> tensor<64x32xf32>
 // CHECK: %[[ZERO:.*]] = arith.constant 0 : i32
 // CHECK: tile.gather %[[X]][%[[B]], %[[ZERO]]] {{.*}} -> f32
 // CHECK: tile.gather %[[X]][%[[B]], %{{.*}}] in_bounds [0] {{.*}} -> tensor<64xf32>
-// CHECK: tile.load %[[X]][%[[B]], %[[KV0]]] {{.*}} -> tensor<32xf32>
-// CHECK: tile.load %[[Y]][%[[B]], %[[Q0]], %[[KV0]]] {{.*}} -> tensor<64x32xf32>
 // The batch may be too large: a load doesn't check.
 // CHECK: tile.gather %[[X]][%[[B]], %{{.*}}] : {{.*}} -> tensor<32xf32>
 // CHECK: tile.gather %[[Y]][%[[B]], %{{.*}}, %{{.*}}] in_bounds [0] {{.*}} -> tensor<64x32xf32>
@@ -208,5 +208,27 @@ tile.kernel @hoisted(%q0: i32, %b: i32, %n: i32, %x: memref<?x?xi32>, %m: memref
     } : tensor<64x32xf32>
     tile.store %t, %m[%q0, %kv0] : tensor<64x32xf32>, memref<?x?xf32>
   }
+  tile.return
+}
+
+// A tile of a capture is loaded as soon as its place is known, so that it is
+// under way while the scores are computed.
+// CHECK-LABEL: tile.kernel @early(
+// CHECK-SAME: %[[Q0:[a-z0-9]+]]: i32, %[[KV0:[a-z0-9]+]]: i32, %[[B:[a-z0-9]+]]: memref<?x?xf32>
+// CHECK: %[[KV:.*]] = arith.addi %[[KV0]], %[[KV0]] : i32
+// CHECK-NEXT: tile.load %[[B]][%[[Q0]], %[[KV]]]
+// CHECK: tile.mma
+tile.kernel @early(%q0: i32, %kv0: i32, %b: memref<?x?xf32>, %k: memref<?x64xbf16>) attributes {num_warps = 4 : i32} {
+  %zero = arith.constant 0 : i32
+  %kv = arith.addi %kv0, %kv0 : i32
+  %acc = arith.constant dense<0.0> : tensor<64x64xf32>
+  %x = tile.load %k[%q0, %zero] : memref<?x64xbf16> -> tensor<64x64xbf16>
+  %s = tile.mma mma %x, %x, %acc {transpose_b} : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xf32>
+  %t = tile.score_mod %s at (%q0, %kv) (%v: f32, %qi: i32, %ki: i32) {
+    %0 = tile.gather %b[%qi, %ki] : memref<?x?xf32>, (i32, i32) -> f32
+    %1 = arith.addf %v, %0 : f32
+    tile.yield %1 : f32
+  } : tensor<64x64xf32>
+  tile.store %t, %b[%q0, %kv] : tensor<64x64xf32>, memref<?x?xf32>
   tile.return
 }

@@ -98,6 +98,23 @@ void RegionInliner::inlineIndexCast(Operation &cast) {
     starts[cast.getResult(0)] = starts[cast.getOperand(0)];
 }
 
+/// Moves `builder` up in its block, to where `values` are known: a load from
+/// there is under way while what comes before its use runs.
+static void moveBehind(OpBuilder &builder, ValueRange values) {
+  Block *block = builder.getInsertionBlock();
+  Operation *last = nullptr;
+  for (Value value : values) {
+    Operation *def = value.getDefiningOp();
+    if (def && def->getBlock() == block &&
+        (!last || last->isBeforeInBlock(def)))
+      last = def;
+  }
+  if (last)
+    builder.setInsertionPointAfter(last);
+  else
+    builder.setInsertionPointToStart(block);
+}
+
 /// The gather as a load of neighbouring elements, if it is one: columns along
 /// the last dimension, rows (if they matter) along the one before, and in the
 /// others the same element, which exists. Null otherwise.
@@ -122,6 +139,8 @@ Value RegionInliner::createLoad(Value from, Value source, ValueRange indices,
   }
   if (tileRank == 0)
     return {};
+  OpBuilder::InsertionGuard guard(builder);
+  moveBehind(builder, position);
   Type type = getType(from.getType(),
                       tileRank == 1 ? Extent::Columns : Extent::Elements);
   return LoadOp::create(builder, from.getLoc(), type, source, position);
