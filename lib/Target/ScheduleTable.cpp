@@ -40,7 +40,7 @@ static constexpr ScheduleRow kTable[] = {
     {"sm_90a",  16,  128, MaskKind::With,    kAnyLength, 192,  64,  5,     16, RolePipeline::Overlap, true,  true,      1, false},
     {"sm_90a",  16,  192, MaskKind::Any,     kAnyLength, 128,  64,  3,     12, RolePipeline::Overlap, true,  true,      1, false},
     {"sm_90a",  16,  256, MaskKind::Without, kAnyLength, 128,  64,  2,     12, RolePipeline::Overlap, true,  true,      1, false},
-    {"sm_90a",  16,  256, MaskKind::With,          4096, 128,  64,  2,     12, RolePipeline::Overlap, true,  true,      1, false},
+    {"sm_90a",  16,  256, MaskKind::With,          8192, 128,  64,  2,     12, RolePipeline::Overlap, true,  true,      1, false},
     {"sm_90a",  16,  256, MaskKind::With,    kAnyLength, 128,  64,  2,     12, RolePipeline::Overlap, true,  false,     1, true},
 };
 // clang-format on
