@@ -302,25 +302,7 @@ def write(args, results, seconds):
     return 1 if results.failures else 0
 
 
-def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--attn-compile", default="attn-compile")
-    parser.add_argument("--target", default="sm_90a", choices=("sm_80", "sm_90a"))
-    parser.add_argument("--programs", help="folder that keeps compiled programs")
-    parser.add_argument("--compile-only", action="store_true", help="fill --programs and stop")
-    parser.add_argument("--dims", type=int, nargs="+", default=[64, 96, 128, 192, 256])
-    parser.add_argument("--dtypes", nargs="+", default=["bf16", "f16"], choices=("bf16", "f16"))
-    parser.add_argument("--json")
-    parser.add_argument("--markdown")
-    args = parser.parse_args()
-    folder = programs.Programs(args.attn_compile, args.programs)
-    if not args.compile_only:
-        reason = harness.find_gpu(args.target) if torch else "torch isn't installed"
-        if reason:
-            print(f"exact: skipped: {reason}")
-            return 0
+def compile_and_check(args, folder):
     chosen = all_specs(args)
     compiled = dict(zip(chosen, folder.compile_all(list(chosen.values()))))
     refused = {key: result for key, result in compiled.items() if isinstance(result, Exception)}
@@ -340,6 +322,28 @@ def main():
         write(args, results, time.monotonic() - start)
         harness.leave(3)
     return write(args, results, time.monotonic() - start)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--attn-compile", default="attn-compile")
+    parser.add_argument("--target", default="sm_90a", choices=("sm_80", "sm_90a"))
+    parser.add_argument("--programs", help="folder that keeps compiled programs")
+    parser.add_argument("--compile-only", action="store_true", help="fill --programs and stop")
+    parser.add_argument("--dims", type=int, nargs="+", default=[64, 96, 128, 192, 256])
+    parser.add_argument("--dtypes", nargs="+", default=["bf16", "f16"], choices=("bf16", "f16"))
+    parser.add_argument("--json")
+    parser.add_argument("--markdown")
+    args = parser.parse_args()
+    if not args.compile_only:
+        reason = harness.find_gpu(args.target) if torch else "torch isn't installed"
+        if reason:
+            print(f"exact: skipped: {reason}")
+            return 0
+    with programs.Programs(args.attn_compile, args.programs) as folder:
+        return compile_and_check(args, folder)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ def _has_ptxas():
 
 
 class Programs:
-    """A folder of programs, for all targets; without `folder`, one that goes when this goes."""
+    """A context with a folder of programs, for all targets; without `folder`, one that goes with the context."""
 
     def __init__(self, attn_compile, folder=None):
         self._temporary = None if folder else tempfile.TemporaryDirectory()
@@ -30,6 +30,13 @@ class Programs:
         self._compilers = {
             target: Compiler(attn_compile, target, code, folder) for target, code in self._codes.items()
         }
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        if self._temporary:
+            self._temporary.cleanup()
 
     def compile(self, spec):
         """(manifest, code)."""

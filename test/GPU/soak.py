@@ -17,6 +17,7 @@ import collections
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -67,7 +68,7 @@ class Report:
 
     def __init__(self, args):
         self.args, self.start = args, time.monotonic()
-        self.launches, self.failures = 0, []
+        self.launches, self.operators, self.failures = 0, set(), []
         self.counts = collections.Counter()
         self.worst = {}
 
@@ -77,8 +78,9 @@ class Report:
         self.failures.append({"kind": kind, "program": at, "text": text, "reproduce": again})
         print(f"FAIL {kind} [{again}] {text}", flush=True)
 
-    def add(self, spec, error, lse_error):
+    def add(self, index, spec, error, lse_error):
         self.launches += 1
+        self.operators.add(index)
         dim = spec.dim if spec.dim in (64, 96, 128, 192, 256) else "other"
         keys = (spec.dtype, f"D {dim}", f"mask {family(spec.mask)}", f"score {family(spec.score)}")
         for key in (*keys, f"schedule {'given' if spec.schedule else 'table'}"):
@@ -92,6 +94,7 @@ class Report:
             "target": self.args.target,
             "seed": self.args.seed,
             "launches": self.launches,
+            "operators": len(self.operators),
             "missing": missing,
             "seconds": round(time.monotonic() - self.start, 1),
             "worst_errors": self.worst,
@@ -105,18 +108,17 @@ class Report:
         print("worst errors: " + ", ".join(f"{key} {value:.1e}" for key, value in sorted(self.worst.items())))
         kinds = collections.Counter(failure["kind"] for failure in self.failures)
         print(
-            f"soak: {self.launches} launches right in {summary['seconds']} s; "
+            f"soak: {self.launches} launches of {len(self.operators)} operators right in {summary['seconds']} s; "
             f"{kinds['refused']} operators refused, {kinds['wrong']} launches wrong, "
             f"{kinds['dead']} hung or crashed, {missing} not run"
         )
         return 0 if not self.failures and not missing else 1
 
 
-def compile_specs(args, report):
+def compile_specs(args, folder, report):
     """{index: (spec, files)} of those that compile."""
     indices = [args.only[0]] if args.only else range(args.operators)
     chosen = {index: specs.random_spec(args.target, args.seed, index) for index in indices}
-    folder = programs.Programs(args.attn_compile, args.programs)
     start = time.monotonic()
     compiled = {}
     for (index, spec), result in zip(chosen.items(), folder.compile_all(list(chosen.values()))):
@@ -168,10 +170,21 @@ def turns(args, compiled):
     return [(order[n % len(order)], n // len(order)) for n in range(count)] if order else []
 
 
-def soak(args, report):
-    compiled = compile_specs(args, report)
-    runners = {}
+def soak(args, folder, report):
+    compiled = compile_specs(args, folder, report)
     planned = turns(args, compiled)
+    try:
+        run(planned, compiled, args, report)
+    except KeyboardInterrupt:
+        print("soak: interrupted", flush=True)
+    except harness.Dead:
+        report.close(len(planned))
+        harness.leave(3)
+    return report.close(len(planned))
+
+
+def run(planned, compiled, args, report):
+    runners = {}
     for index, turn in planned:
         if time.monotonic() - report.start > args.seconds:
             break
@@ -181,14 +194,12 @@ def soak(args, report):
         try:
             if index not in runners:
                 runners[index] = harness.Runner(spec, files)
-            report.add(spec, *check_launch(runners[index], shape))
+            report.add(index, spec, *check_launch(runners[index], shape))
         except harness.Mismatch as mismatch:
             report.fail("wrong", index, turn, f"{mismatch}; {what}")
         except harness.Dead as dead:
             report.fail("dead", index, turn, f"{dead}; {what}")
-            report.close(len(planned))
-            harness.leave(3)
-    return report.close(len(planned))
+            raise
 
 
 # --- self-test --------------------------------------------------------------
@@ -283,14 +294,18 @@ def main():
     if args.compile_only and not args.programs:
         sys.exit("--compile-only fills --programs: give that folder")
     report = Report(args)
-    if args.compile_only:
-        compile_specs(args, report)
+    # A run that `timeout` ends still says what it has checked.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if not args.compile_only:
+        reason = harness.find_gpu(args.target) if torch else "torch isn't installed"
+        if reason:
+            print(f"soak: skipped: {reason}")
+            return 0
+    with programs.Programs(args.attn_compile, args.programs) as folder:
+        if not args.compile_only:
+            return soak(args, folder, report)
+        compile_specs(args, folder, report)
         return 1 if report.failures else 0
-    reason = harness.find_gpu(args.target) if torch else "torch isn't installed"
-    if reason:
-        print(f"soak: skipped: {reason}")
-        return 0
-    return soak(args, report)
 
 
 if __name__ == "__main__":
