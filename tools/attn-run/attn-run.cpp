@@ -1,6 +1,6 @@
 //===- attn-run.cpp - Runs, checks and times an attention operator --------===//
 
-#include "../Support/Arguments.h"
+#include "../Support/CommonOptions.h"
 #include "../Support/DeviceChoice.h"
 #include "../Support/Verifier.h"
 #include "attn/Compiler/LoadedProgram.h"
@@ -9,7 +9,6 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
-#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/WithColor.h"
@@ -19,36 +18,16 @@ using namespace attn;
 
 static cl::OptionCategory category("attn-run options");
 
-static cl::opt<std::string> inputFile(cl::Positional, cl::Required,
-                                      cl::desc("FILE.mlir"), cl::cat(category));
+static CommonOptions common(category);
 static cl::opt<std::string>
     variantName("variant",
                 cl::desc("naive, inplace, math, fused, or all (default fused)"),
                 cl::init("fused"), cl::cat(category));
-static cl::opt<std::string> targetName(
-    "target",
-    cl::desc("cpu, sm_80, sm_90a, or native: the GPU if there is one, else "
-             "the CPU (default native)"),
-    cl::init("native"), cl::cat(category));
 static cl::opt<std::string>
     entryName("entry", cl::desc("Function to run, if there are several"),
               cl::cat(category));
-static cl::list<std::string>
-    inputs("inputs", cl::CommaSeparated,
-           cl::desc("One .npy a non-output argument, or one .safetensors whose "
-                    "names are the arguments' attn.name"),
-           cl::value_desc("FILE,..."), cl::cat(category));
-static cl::list<std::string>
-    shapes("shapes", cl::CommaSeparated,
-           cl::desc("Random normal inputs of these sizes, one a non-output "
-                    "argument, such as 2x16x1024x64,..."),
-           cl::value_desc("SHAPE,..."), cl::cat(category));
 static cl::opt<uint64_t> seed("seed", cl::desc("Of the random inputs"),
                               cl::init(0), cl::cat(category));
-static cl::list<std::string> scalars("scalar",
-                                     cl::desc("Value of a scalar argument"),
-                                     cl::value_desc("name=value"),
-                                     cl::cat(category));
 static cl::list<std::string>
     outputs("outputs", cl::CommaSeparated,
             cl::desc("Where to write the outputs, as .npy"),
@@ -168,7 +147,7 @@ llvm::Error Runner::prepare(const Manifest &manifest) {
   if (llvm::Error error = checkOutputCount(manifest))
     return error;
   progress.show("preparing the inputs");
-  auto made = makeArguments(manifest, {inputs, shapes, seed, scalars});
+  auto made = makeArguments(manifest, common.getSources(seed));
   if (!made)
     return made.takeError();
   arguments = std::move(*made);
@@ -289,7 +268,7 @@ static llvm::Expected<bool> runVariants(mlir::ModuleOp module) {
     return variants.takeError();
   if (repeat < 0)
     return llvm::createStringError("--repeat needs a nonnegative number");
-  std::string target = targetName;
+  std::string target = common.target;
   llvm::Expected<std::unique_ptr<Device>> device = createDevice(target);
   if (!device)
     return device.takeError();
@@ -332,8 +311,8 @@ int main(int argc, char **argv) {
   context.printOpOnDiagnostic(false);
   llvm::SourceMgr sources;
   mlir::SourceMgrDiagnosticHandler handler(sources, &context);
-  auto module =
-      mlir::parseSourceFile<mlir::ModuleOp>(inputFile, sources, &context);
+  auto module = mlir::parseSourceFile<mlir::ModuleOp>(common.inputFile, sources,
+                                                      &context);
   if (!module)
     return EXIT_FAILURE;
   llvm::Expected<bool> success = runVariants(*module);

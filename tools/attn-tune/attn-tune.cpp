@@ -1,13 +1,12 @@
 //===- attn-tune.cpp - Searches for a faster schedule ---------------------===//
 
-#include "../Support/Arguments.h"
+#include "../Support/CommonOptions.h"
 #include "../Support/DeviceChoice.h"
 #include "Candidates.h"
 #include "TuneReport.h"
 #include "attn/Dialect/Attn/IR/AttnSupport.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
-#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/WithColor.h"
@@ -21,30 +20,10 @@ using mlir::attn::TargetInfo;
 
 static cl::OptionCategory category("attn-tune options");
 
-static cl::opt<std::string> inputFile(cl::Positional, cl::Required,
-                                      cl::desc("FILE.mlir"), cl::cat(category));
-static cl::opt<std::string> targetName(
-    "target",
-    cl::desc("cpu, sm_80, sm_90a, or native: the GPU if there is one, else "
-             "the CPU (default native)"),
-    cl::init("native"), cl::cat(category));
+static CommonOptions common(category);
 static cl::opt<std::string>
     entryName("entry", cl::desc("Function to tune, if there are several"),
               cl::cat(category));
-static cl::list<std::string>
-    inputs("inputs", cl::CommaSeparated,
-           cl::desc("One .npy a non-output argument, or one .safetensors whose "
-                    "names are the arguments' attn.name"),
-           cl::value_desc("FILE,..."), cl::cat(category));
-static cl::list<std::string>
-    shapes("shapes", cl::CommaSeparated,
-           cl::desc("Random normal inputs of these sizes, one a non-output "
-                    "argument, such as 2x16x1024x64,..."),
-           cl::value_desc("SHAPE,..."), cl::cat(category));
-static cl::list<std::string> scalars("scalar",
-                                     cl::desc("Value of a scalar argument"),
-                                     cl::value_desc("name=value"),
-                                     cl::cat(category));
 static cl::opt<unsigned> distance(
     "distance",
     cl::desc("In how many parameters a candidate may differ from the table's "
@@ -163,11 +142,7 @@ llvm::Error TuneTool::prepare() {
   llvm::Expected<Manifest> manifest = Manifest::parse(program->manifest);
   if (!manifest)
     return manifest.takeError();
-  ArgumentSources sources;
-  sources.files = inputs;
-  sources.shapes = shapes;
-  sources.scalars = scalars;
-  auto made = makeArguments(*manifest, sources);
+  auto made = makeArguments(*manifest, common.getSources(/*seed=*/0));
   if (!made)
     return made.takeError();
   arguments = std::move(*made);
@@ -245,7 +220,7 @@ static llvm::Error run(mlir::ModuleOp module) {
   llvm::Expected<AttentionOp> op = findAttention(module);
   if (!op)
     return op.takeError();
-  std::string name = targetName;
+  std::string name = common.target;
   std::unique_ptr<Device> device;
   if (!dryRun || name == "native") {
     llvm::Expected<std::unique_ptr<Device>> created = createDevice(name);
@@ -285,8 +260,8 @@ int main(int argc, char **argv) {
   context.printOpOnDiagnostic(false);
   llvm::SourceMgr sources;
   mlir::SourceMgrDiagnosticHandler handler(sources, &context);
-  auto module =
-      mlir::parseSourceFile<mlir::ModuleOp>(inputFile, sources, &context);
+  auto module = mlir::parseSourceFile<mlir::ModuleOp>(common.inputFile, sources,
+                                                      &context);
   if (!module)
     return EXIT_FAILURE;
   // A diagnostic says more than the error that follows it.
