@@ -10,9 +10,14 @@ Tensors are anything that speaks DLPack: torch tensors on the GPU or the CPU,
 numpy arrays on the CPU. Nothing is copied.
 """
 
+import sys as _sys
+
 from ._attention import attention
 from ._kernel import Kernel, compile
 from ._library import AttncError, version
+
+if "torch" in _sys.modules:
+    from . import _torch  # noqa: F401
 
 __all__ = ["AttncError", "Kernel", "attention", "compile", "version"]
 __version__ = "0.1.0"

@@ -2,6 +2,7 @@
 
 import functools
 import re
+import sys
 
 from . import _kernel, _tensors
 
@@ -45,8 +46,31 @@ def attention(
     "inplace", "math".
 
     Kernels are compiled once for each kind of operator; all batches and lengths
-    share one.
+    share one. Under torch.compile, this is the operator torch.ops.attnc.attention.
     """
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.compiler.is_compiling():
+        from . import _torch
+
+        if out is not None or stream is not None:
+            raise NotImplementedError("out= and stream= aren't supported under torch.compile")
+        _check_shapes(q, k, v, enable_gqa)
+        return _torch.call(
+            q, k, v, attn_mask, alibi_slopes, is_causal, window_size, softcap, scale, score_mod,
+            mask_mod, return_lse, backend,
+        )  # fmt: skip
+    return run(
+        q, k, v, attn_mask=attn_mask, is_causal=is_causal, window_size=window_size, softcap=softcap,
+        alibi_slopes=alibi_slopes, scale=scale, enable_gqa=enable_gqa, score_mod=score_mod,
+        mask_mod=mask_mod, return_lse=return_lse, backend=backend, out=out, stream=stream,
+    )  # fmt: skip
+
+
+def run(
+    q, k, v, *, attn_mask, is_causal, window_size, softcap, alibi_slopes, scale, score_mod, mask_mod,
+    return_lse, backend, enable_gqa=True, out=None, stream=None,
+):  # fmt: skip
+    """attention() on tensors that have values."""
     if backend not in _VARIANTS:
         raise ValueError(f"unknown backend {backend!r}; known are {', '.join(_VARIANTS)}")
     _check_shapes(q, k, v, enable_gqa)

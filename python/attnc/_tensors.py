@@ -8,6 +8,11 @@ _get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _get_pointer.restype = ctypes.c_void_p
 _get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
+NO_GRADIENT = (
+    "attnc has no backward pass yet: call it under torch.no_grad(), or detach() the tensors that "
+    "require a gradient"
+)
+
 _CPU = 1
 
 
@@ -102,10 +107,7 @@ def view(tensor):
     if is_torch(tensor):
         if tensor.requires_grad:
             if sys.modules["torch"].is_grad_enabled():
-                raise NotImplementedError(
-                    "attnc has no backward pass yet: call it under torch.no_grad(), or "
-                    "detach() the tensors that require a gradient"
-                )
+                raise NotImplementedError(NO_GRADIENT)
             tensor = tensor.detach()
         # -1: the launch goes to the tensor's own stream, there's nothing to wait for.
         capsule = tensor.__dlpack__(stream=-1) if tensor.is_cuda else tensor.__dlpack__()

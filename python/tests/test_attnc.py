@@ -9,12 +9,12 @@ import unittest
 
 import numpy as np
 
-import attnc
-
 try:
     import torch
 except ImportError:
     torch = None
+
+import attnc  # after torch: it then registers its operators
 
 
 def oracle(q, k, v, *, scale=None, score_mod=None, mask_mod=None, bias=None):
@@ -243,11 +243,36 @@ class TorchTest(unittest.TestCase):
         self.assertEqual(o.dtype, torch.bfloat16)
         np.testing.assert_allclose(o.float().numpy(), expected, atol=4e-2)
 
+    def test_operator(self):
+        q, k, v = (torch.from_numpy(x) for x in make())
+        for return_lse, operator in ((False, "attention"), (True, "attention_lse")):
+            arguments = (q, k, v, None, None, True, -1, -1, 0.0, None, None, None, "auto")
+            self.assertEqual(
+                str(attnc.attention(q, k, v, is_causal=True, return_lse=return_lse)),
+                str(getattr(torch.ops.attnc, operator)(*arguments)),
+            )
+            torch.library.opcheck(getattr(torch.ops.attnc, operator).default, arguments)
+
+    def test_compile(self):
+        def model(q, k, v, mask):
+            o, lse = attnc.attention(2 * q, k, v, attn_mask=mask, return_lse=True)
+            return attnc.attention(o, k, v, is_causal=True, window_size=(9, 9)) + lse[..., None]
+
+        compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
+        for length in (37, 20):
+            q, k, v = (torch.from_numpy(x) for x in make(length=length))
+            mask = torch.rand(length, 50)
+            torch.testing.assert_close(compiled(q, k, v, mask), model(q, k, v, mask))
+
     def test_gradients_are_refused(self):
         q, k, v = (torch.from_numpy(x) for x in make())
         q.requires_grad_()
         with self.assertRaisesRegex(NotImplementedError, "no backward pass yet"):
             attnc.attention(q, k, v)
+        compiled = torch.compile(attnc.attention, backend="aot_eager", fullgraph=True)
+        # torch wraps what is raised while it traces the backward pass.
+        with self.assertRaisesRegex(Exception, "no backward pass yet"):
+            compiled(q, k, v).sum().backward()
         with torch.no_grad():
             self.assertFalse(attnc.attention(q, k, v).requires_grad)
 
