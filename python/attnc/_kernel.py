@@ -8,6 +8,8 @@ from . import _tensors
 from ._library import Options, last_error, library
 
 _MAX_RANK = 8
+# Of inputs, whose outputs' shapes a kernel remembers.
+_MAX_SHAPES = 256
 # Looked up once: they are on the way of every call.
 _launch = library.attnc_launch
 _view = _tensors.view
@@ -25,6 +27,8 @@ class Kernel:
         arguments = self.manifest["arguments"]
         self._inputs = [a for a in arguments if a["role"] == "input"]
         self._outputs = [a for a in arguments if a["role"] == "output"]
+        self._has_scalars = any(a["kind"] == "scalar" for a in self._inputs)
+        self._output_shapes = {}
         #: of each argument, where it is among the inputs and then the outputs
         self._order = [(self._inputs + self._outputs).index(a) for a in arguments]
         self._pointers = ctypes.c_void_p * len(arguments)
@@ -46,7 +50,10 @@ class Kernel:
         if len(tensors) != len(self._inputs):
             names = ", ".join(argument["name"] for argument in self._inputs)
             raise TypeError(f"{len(self._inputs)} inputs are needed ({names}), {len(tensors)} given")
-        views = [self._view(*pair) for pair in zip(self._inputs, tensors)]
+        if self._has_scalars:
+            views = [self._view(*pair) for pair in zip(self._inputs, tensors)]
+        else:
+            views = [_view(tensor) for tensor in tensors]
         outputs = self._make_outputs(tensors, views) if out is None else _as_tuple(out)
         if len(outputs) != len(self._outputs):
             raise TypeError(f"{len(self._outputs)} outputs are needed, out= has {len(outputs)}")
@@ -67,20 +74,34 @@ class Kernel:
         return _view(value)
 
     def _make_outputs(self, tensors, views):
-        like = next(
-            tensor for argument, tensor in zip(self._inputs, tensors) if argument["kind"] == "tensor"
+        like = tensors[0]
+        if self._has_scalars:
+            like = next(t for a, t in zip(self._inputs, tensors) if a["kind"] == "tensor")
+            shapes = self._infer_shapes(views)
+        else:
+            key = tuple([tensor.shape for tensor in tensors])
+            shapes = self._output_shapes.get(key)
+            if shapes is None:
+                if len(self._output_shapes) >= _MAX_SHAPES:
+                    self._output_shapes.clear()
+                shapes = self._output_shapes[key] = self._infer_shapes(views)
+        return tuple(
+            [_tensors.empty_like(like, shape, a["dtype"]) for shape, a in zip(shapes, self._outputs)]
         )
+
+    def _infer_shapes(self, views):
+        """Of the outputs."""
         pointers = (ctypes.c_void_p * len(views))(*(address for address, _ in views))
         sizes = (ctypes.c_int64 * _MAX_RANK)()
-        outputs = []
-        for index, argument in enumerate(self._outputs):
+        shapes = []
+        for index in range(len(self._outputs)):
             rank = library.attnc_output_shape(
                 self._handle, pointers, len(views), index, sizes, _MAX_RANK
             )
             if rank < 0:
                 raise last_error()
-            outputs.append(_tensors.empty_like(like, tuple(sizes[:rank]), argument["dtype"]))
-        return tuple(outputs)
+            shapes.append(tuple(sizes[:rank]))
+        return shapes
 
 
 def _as_tuple(out):

@@ -97,22 +97,37 @@ def empty_like(tensor, shape, dtype):
 
 def current_stream(tensor):
     """Of the tensor's library and device; None is the default stream."""
-    if is_torch(tensor) and tensor.device.type == "cuda":
-        return sys.modules["torch"].cuda.current_stream(tensor.device).cuda_stream
-    return None
+    if not is_torch(tensor) or not tensor.is_cuda:
+        return None
+    torch = sys.modules["torch"]
+    # What torch's own compilers call: it makes no Stream object.
+    get_raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+    if get_raw:
+        return get_raw(tensor.device.index)
+    return torch.cuda.current_stream(tensor.device).cuda_stream
+
+
+def _export_torch(tensor):
+    torch = sys.modules["torch"]
+    if tensor.requires_grad:
+        if torch.is_grad_enabled():
+            raise NotImplementedError(NO_GRADIENT)
+        tensor = tensor.detach()
+    # Not __dlpack__, which may wait for streams: the launch goes to the tensor's own.
+    return torch.utils.dlpack.to_dlpack(tensor)
+
+
+# By type.
+_EXPORTERS = {}
 
 
 def view(tensor):
     """(address of a DLTensor, what keeps it alive)"""
-    if is_torch(tensor):
-        if tensor.requires_grad:
-            if sys.modules["torch"].is_grad_enabled():
-                raise NotImplementedError(NO_GRADIENT)
-            tensor = tensor.detach()
-        # -1: the launch goes to the tensor's own stream, there's nothing to wait for.
-        capsule = tensor.__dlpack__(stream=-1) if tensor.is_cuda else tensor.__dlpack__()
-    else:
-        capsule = tensor.__dlpack__()
+    export = _EXPORTERS.get(type(tensor))
+    if export is None:
+        export = _export_torch if is_torch(tensor) else type(tensor).__dlpack__
+        _EXPORTERS[type(tensor)] = export
+    capsule = export(tensor)
     return _get_pointer(capsule, b"dltensor"), capsule
 
 
