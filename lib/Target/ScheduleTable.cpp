@@ -85,9 +85,12 @@ SmallVector<const ScheduleRow *> attn::lookupRows(AttentionOp op,
 // Limits of kernels with warp roles.
 static constexpr int64_t kWarpgroupRows = 64;
 static constexpr int64_t kWarpgroupWarps = 4;
-static constexpr int64_t kMaxConsumers = 4;
 static constexpr int64_t kMaxRoleBlockN = 256;
 static constexpr int64_t kRoleBlockColumns = 64;
+// Barriers, posted numbers and the alignment of tiles, rounded up.
+static constexpr int64_t kRoleReservedBytes = 2048;
+// What a consumer's thread holds beside tiles: state of its rows, addresses.
+static constexpr int64_t kReservedRegisters = 28;
 
 bool attn::isServed(AttentionOp op, const TargetInfo &target) {
   return !target.hasWarpRoles ||
@@ -103,14 +106,51 @@ LogicalResult attn::verifyTarget(AttentionOp op, const TargetInfo &target) {
             "runs";
 }
 
+static RolePipeline getPipeline(ScheduleAttr schedule) {
+  WarpRolesAttr roles = schedule.getWarpRoles();
+  if (!roles)
+    roles = WarpRolesAttr::getDefault(schedule.getContext());
+  return roles.getPipeline();
+}
+
+/// Refuses tiles that ptxas has no registers for, or only if it serialises the
+/// products. The softmax makes P of scores in place. `overlap` holds the last
+/// step's P beside the scores; `ahead` does so too, but what exceeds the
+/// registers by that alone works, if slowly, and ptxas warns of it.
+static LogicalResult verifyRegisters(AttentionOp op, ScheduleAttr schedule,
+                                     const TargetInfo &target,
+                                     int64_t available) {
+  // Of 128 threads with 64 rows: f32 takes a register, P half of one.
+  int64_t vColumns = llvm::alignTo(op.getVHeadDim(), target.columnGranule);
+  int64_t output = vColumns / 2;
+  int64_t scores = schedule.getBlockN() / 2;
+  RolePipeline pipeline = getPipeline(schedule);
+  bool isAhead = pipeline == RolePipeline::Ahead;
+  int64_t weights = pipeline == RolePipeline::Overlap ? scores / 2 : 0;
+  int64_t needed =
+      output + (isAhead ? 2 : 1) * scores + weights + kReservedRegisters;
+  if (needed <= available)
+    return success();
+  InFlightDiagnostic diag = op.emitOpError("schedule needs about ");
+  diag << needed << " registers a consumer thread, which has " << available
+       << " with block_m = " << schedule.getBlockM() << ": output " << output
+       << " + scores " << (isAhead ? "2 * " : "") << scores;
+  if (weights)
+    diag << " + weights " << weights;
+  diag << " + " << kReservedRegisters << "; lower block_n or block_m";
+  if (pipeline != RolePipeline::Simple)
+    diag << ", or take pipeline = simple";
+  return diag;
+}
+
 /// What a kernel with warp roles can serve.
 static LogicalResult verifyWarpRoles(AttentionOp op, ScheduleAttr schedule,
                                      const TargetInfo &target) {
   if (failed(verifyTarget(op, target)))
     return failure();
   int64_t warpgroups = schedule.getBlockM() / kWarpgroupRows;
-  if (schedule.getBlockM() % kWarpgroupRows != 0 || warpgroups < 1 ||
-      warpgroups > kMaxConsumers)
+  const RegisterSplit *split = RegisterSplit::lookup(warpgroups);
+  if (schedule.getBlockM() % kWarpgroupRows != 0 || !split)
     return op.emitOpError("schedule: block_m = ")
            << schedule.getBlockM()
            << " must be 64, 128, 192 or 256: 64 rows a consumer warpgroup";
@@ -122,7 +162,13 @@ static LogicalResult verifyWarpRoles(AttentionOp op, ScheduleAttr schedule,
   if (schedule.getBlockN() > kMaxRoleBlockN)
     return op.emitOpError("schedule: block_n = ")
            << schedule.getBlockN() << " must be at most " << kMaxRoleBlockN;
-  return success();
+  if (getPipeline(schedule) == RolePipeline::Ahead &&
+      schedule.getNumStages() < 2)
+    return op.emitOpError("schedule: num_stages = ")
+           << schedule.getNumStages()
+           << " must be at least 2 with pipeline = ahead, whose consumers hold "
+              "two K tiles at a time";
+  return verifyRegisters(op, schedule, target, split->consumer);
 }
 
 LogicalResult attn::verifySchedule(AttentionOp op, ScheduleAttr schedule,
@@ -155,14 +201,18 @@ LogicalResult attn::verifySchedule(AttentionOp op, ScheduleAttr schedule,
   WarpRolesAttr roles = schedule.getWarpRoles();
   if (target.hasWarpRoles && roles)
     q *= roles.getQStages();
-  int64_t total = q + schedule.getNumStages() * (k + v);
+  int64_t reserved = target.hasWarpRoles ? kRoleReservedBytes : 0;
+  int64_t total = q + schedule.getNumStages() * (k + v) + reserved;
   if (total <= target.maxSharedBytes)
     return success();
   InFlightDiagnostic diag = op.emitOpError("schedule needs ");
   diag << total << " bytes of shared memory, but a program of " << target.name
        << " may use " << target.maxSharedBytes << ": q tile " << q << " + "
        << schedule.getNumStages() << " stages * (k tile " << k << " + v tile "
-       << v << "); lower num_stages, block_n or block_m";
+       << v << ")";
+  if (reserved)
+    diag << " + " << reserved << " for barriers";
+  diag << "; lower num_stages, block_n or block_m";
   return diag;
 }
 

@@ -19,6 +19,16 @@ static constexpr TargetInfo kTargets[] = {
 };
 // clang-format on
 
+static constexpr RegisterSplit kRegisterSplits[] = {
+    {1, 40, 232}, {2, 40, 232}, {3, 32, 160}, {4, 32, 112}};
+
+const RegisterSplit *RegisterSplit::lookup(int64_t warpgroups) {
+  const auto *it = llvm::find_if(kRegisterSplits, [&](const auto &split) {
+    return split.warpgroups == warpgroups;
+  });
+  return it == std::end(kRegisterSplits) ? nullptr : it;
+}
+
 const TargetInfo *TargetInfo::lookup(StringRef name) {
   const auto *it = llvm::find_if(
       kTargets, [&](const TargetInfo &info) { return info.name == name; });

@@ -143,7 +143,7 @@ def random_score(rng):
 
 _GRANULE, _SHARED_BYTES = {"sm_80": 16, "sm_90a": 64}, {"sm_80": 163 * 1024, "sm_90a": 227 * 1024}
 # What a kernel with warp roles keeps beside its tiles: barriers, posted numbers, alignment.
-_ROLES_RESERVE = 2048
+_RESERVED_BYTES = {"sm_80": 0, "sm_90a": 2048}
 
 
 def _pad(dim, target):
@@ -155,14 +155,12 @@ def _shared_bytes(target, dims, m, n, stages, q_stages, bytes_each):
     return (m * q_stages * qk + stages * n * (qk + v)) * bytes_each
 
 
-def _fits_registers(rng, dims, m, n, is_ahead):
-    """Some schedules that spill are let through, but none that has no room for a product's result."""
-    registers = 65536 // (32 * (4 + m // 16)) // 8 * 8
-    scores, output = n // 2, _pad(dims[1], "sm_90a") // 2
-    if max(scores, output) + 8 > registers:
-        return False
-    held = output + scores * (2 if is_ahead else 1)
-    return held + 16 <= registers or rng.random() < 0.1
+def _fits_registers(dims, m, n, pipeline):
+    """As verifySchedule (lib/Target/ScheduleTable.cpp) estimates it."""
+    available = {64: 232, 128: 232, 192: 160, 256: 112}[m]
+    output, scores = -(-dims[1] // 16) * 8, n // 2
+    held = {"simple": scores, "overlap": scores + scores // 2, "ahead": 2 * scores}[pipeline]
+    return output + held + 28 <= available
 
 
 def _random_roles(rng):
@@ -183,7 +181,7 @@ def random_schedule(rng, target, dims, bytes_each):
             flags["tma_store"] &= dims[1] <= _pad(dims[0], target)
             values = ", ".join(f"{name} = {str(on).lower()}" for name, on in flags.items())
             roles = f", warp_roles = <pipeline = {pipeline}, q_stages = {q_stages}, {values}>"
-            if not _fits_registers(rng, dims, m, n, pipeline == "ahead"):
+            if not _fits_registers(dims, m, n, pipeline):
                 continue
         else:
             warps = rng.choice((1, 2, 4, 8))
@@ -191,10 +189,7 @@ def random_schedule(rng, target, dims, bytes_each):
             n = min(n, 128)
         # A consumer that runs ahead holds two K tiles.
         stages = rng.randint(2 if "ahead" in roles else 1, 5)
-        if target == "sm_90a":
-            total = _shared_bytes(target, dims, m, n, stages, q_stages, bytes_each) + _ROLES_RESERVE
-        else:  # a stage more than the schedule says
-            total = _shared_bytes(target, dims, m, n, stages + 1, q_stages, bytes_each)
+        total = _shared_bytes(target, dims, m, n, stages, q_stages, bytes_each) + _RESERVED_BYTES[target]
         if total <= _SHARED_BYTES[target]:
             return f"block_m = {m}, block_n = {n}, num_stages = {stages}, num_warps = {warps}{roles}"
 

@@ -56,9 +56,10 @@ SmallVector<const ScheduleRow *>
 lookupRows(AttentionOp op, const TargetInfo &target,
            ArrayRef<ScheduleRow> table = getScheduleTable());
 
-/// Emits an error that itemises the bytes if `schedule` needs more shared
-/// memory than a program of `target` may use, or doesn't cut the tile into
-/// whole matrix instructions.
+/// Emits an error that itemises the sum if `schedule` needs more shared memory
+/// than a program of `target` may use, or more registers than its consumers
+/// have, and an error if it doesn't cut the tile into whole matrix
+/// instructions.
 LogicalResult verifySchedule(AttentionOp op, ScheduleAttr schedule,
                              const TargetInfo &target);
 

@@ -38,6 +38,18 @@ struct TargetInfo {
                                     llvm::StringRef known = getAllNames());
 };
 
+/// What setmaxnreg leaves to a thread of each role on targets with warp roles.
+/// The launch allocates 65536 registers divided by the threads, in multiples of
+/// 8; a total beyond that makes the consumers wait forever.
+struct RegisterSplit {
+  /// Of the consumer.
+  int64_t warpgroups;
+  int32_t producer, consumer;
+
+  /// The split among so many consumer warpgroups, or null.
+  static const RegisterSplit *lookup(int64_t warpgroups);
+};
+
 } // namespace mlir::attn
 
 #endif // ATTN_TARGET_TARGETINFO_H

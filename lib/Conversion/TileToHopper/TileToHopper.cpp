@@ -2,6 +2,7 @@
 
 #include "RoleBuilder.h"
 #include "attn/Conversion/Passes.h"
+#include "attn/Target/TargetInfo.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 namespace mlir::attn {
@@ -13,27 +14,13 @@ using namespace mlir;
 using namespace mlir::tile;
 using namespace mlir::hopper;
 
-namespace {
-/// What setmaxnreg leaves to the threads of each role. The launch allocates
-/// 65536 registers divided by the threads, in multiples of 8; a total beyond
-/// that makes the consumers wait forever.
-struct RegisterSplit {
-  int64_t warpgroups;
-  int32_t producer, consumer;
-};
-} // namespace
-
-static constexpr RegisterSplit kRegisterSplits[] = {
-    {1, 40, 232}, {2, 40, 232}, {3, 32, 160}, {4, 32, 112}};
-
 static constexpr int32_t kDefaultStages = 2;
 static constexpr int32_t kWarpsPerWarpgroup = 4;
 
-static const RegisterSplit *findRegisterSplit(int64_t rows) {
-  const auto *it = llvm::find_if(kRegisterSplits, [&](const auto &split) {
-    return split.warpgroups * WarpSpecializeOp::kRowsPerWarpgroup == rows;
-  });
-  return it == std::end(kRegisterSplits) ? nullptr : it;
+static const attn::RegisterSplit *findRegisterSplit(int64_t rows) {
+  constexpr int64_t kRows = WarpSpecializeOp::kRowsPerWarpgroup;
+  return rows % kRows == 0 ? attn::RegisterSplit::lookup(rows / kRows)
+                           : nullptr;
 }
 
 static RankedTensorType getTileType(Value value) {
@@ -134,7 +121,7 @@ private:
 
   static LogicalResult split(KernelOp kernel, KVLoopKernel parts) {
     int64_t rows = getTileType(parts.qLoad.getResult()).getDimSize(0);
-    const RegisterSplit *registers = findRegisterSplit(rows);
+    const attn::RegisterSplit *registers = findRegisterSplit(rows);
     if (!registers)
       return parts.qLoad.emitOpError("has ")
              << rows

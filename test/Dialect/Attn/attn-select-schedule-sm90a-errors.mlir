@@ -48,11 +48,60 @@ func.func @block_n(%x: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
 
 // 96 columns take two blocks of 64: 32 KB for Q and for every K and V tile.
 func.func @memory(%x: tensor<1x2x?x96xf16>) -> tensor<1x2x?x96xf16> {
-  // expected-error @below {{schedule needs 294912 bytes of shared memory, but a program of sm_90a may use 232448: q tile 32768 + 4 stages * (k tile 32768 + v tile 32768)}}
+  // expected-error @below {{schedule needs 296960 bytes of shared memory, but a program of sm_90a may use 232448: q tile 32768 + 4 stages * (k tile 32768 + v tile 32768) + 2048 for barriers; lower num_stages, block_n or block_m}}
   %r = attn.attention
       ins(%x, %x, %x : tensor<1x2x?x96xf16>, tensor<1x2x?x96xf16>, tensor<1x2x?x96xf16>)
       outs(%x : tensor<1x2x?x96xf16>)
       {schedule = #attn.schedule<block_m = 128, block_n = 128, num_stages = 4, num_warps = 12>}
       -> tensor<1x2x?x96xf16>
   return %r : tensor<1x2x?x96xf16>
+}
+
+// -----
+
+func.func @ahead_of_one_stage(%x: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
+  // expected-error @below {{schedule: num_stages = 1 must be at least 2 with pipeline = ahead, whose consumers hold two K tiles at a time}}
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>)
+      outs(%x : tensor<1x2x?x64xf16>)
+      {schedule = #attn.schedule<block_m = 128, block_n = 64, num_stages = 1, num_warps = 12, warp_roles = <pipeline = ahead>>}
+      -> tensor<1x2x?x64xf16>
+  return %r : tensor<1x2x?x64xf16>
+}
+
+// -----
+
+// ptxas has no register for the output of 3 warpgroups.
+func.func @registers(%x: tensor<1x2x?x256xf16>) -> tensor<1x2x?x256xf16> {
+  // expected-error @below {{schedule needs about 180 registers a consumer thread, which has 160 with block_m = 192: output 128 + scores 16 + weights 8 + 28; lower block_n or block_m, or take pipeline = simple}}
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x?x256xf16>, tensor<1x2x?x256xf16>, tensor<1x2x?x256xf16>)
+      outs(%x : tensor<1x2x?x256xf16>)
+      {schedule = #attn.schedule<block_m = 192, block_n = 32, num_stages = 2, num_warps = 16>}
+      -> tensor<1x2x?x256xf16>
+  return %r : tensor<1x2x?x256xf16>
+}
+
+// -----
+
+func.func @registers_simple(%x: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
+  // expected-error @below {{schedule needs about 116 registers a consumer thread, which has 112 with block_m = 256: output 32 + scores 56 + 28; lower block_n or block_m}}
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>)
+      outs(%x : tensor<1x2x?x64xf16>)
+      {schedule = #attn.schedule<block_m = 256, block_n = 112, num_stages = 2, num_warps = 20, warp_roles = <pipeline = simple>>}
+      -> tensor<1x2x?x64xf16>
+  return %r : tensor<1x2x?x64xf16>
+}
+
+// -----
+
+func.func @registers_ahead(%x: tensor<1x2x?x192xf16>) -> tensor<1x2x?x192xf16> {
+  // expected-error @below {{schedule needs about 236 registers a consumer thread, which has 232 with block_m = 128: output 96 + scores 2 * 56 + 28; lower block_n or block_m, or take pipeline = simple}}
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x?x192xf16>, tensor<1x2x?x192xf16>, tensor<1x2x?x192xf16>)
+      outs(%x : tensor<1x2x?x192xf16>)
+      {schedule = #attn.schedule<block_m = 128, block_n = 112, num_stages = 2, num_warps = 12, warp_roles = <pipeline = ahead>>}
+      -> tensor<1x2x?x192xf16>
+  return %r : tensor<1x2x?x192xf16>
 }

@@ -1,0 +1,37 @@
+// RUN: attn-opt --attn-select-schedule=target=sm_90a %s | FileCheck %s
+
+// Schedules that are measured (docs/results) and those with the most registers
+// that ptxas doesn't serialise pass.
+
+// CHECK-LABEL: func.func @ahead_d128
+func.func @ahead_d128(%x: tensor<1x2x?x128xf16>) -> tensor<1x2x?x128xf16> {
+  // CHECK: pipeline = ahead
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x?x128xf16>, tensor<1x2x?x128xf16>, tensor<1x2x?x128xf16>)
+      outs(%x : tensor<1x2x?x128xf16>)
+      {schedule = #attn.schedule<block_m = 192, block_n = 64, num_stages = 4, num_warps = 16, warp_roles = <pipeline = ahead>>}
+      -> tensor<1x2x?x128xf16>
+  return %r : tensor<1x2x?x128xf16>
+}
+
+// CHECK-LABEL: func.func @ahead_d256
+func.func @ahead_d256(%x: tensor<1x2x?x256xf16>) -> tensor<1x2x?x256xf16> {
+  // CHECK: pipeline = ahead
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x?x256xf16>, tensor<1x2x?x256xf16>, tensor<1x2x?x256xf16>)
+      outs(%x : tensor<1x2x?x256xf16>)
+      {schedule = #attn.schedule<block_m = 128, block_n = 64, num_stages = 2, num_warps = 12, warp_roles = <pipeline = ahead>>}
+      -> tensor<1x2x?x256xf16>
+  return %r : tensor<1x2x?x256xf16>
+}
+
+// CHECK-LABEL: func.func @simple
+func.func @simple(%x: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
+  // CHECK: block_m = 192, block_n = 192
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>)
+      outs(%x : tensor<1x2x?x64xf16>)
+      {schedule = #attn.schedule<block_m = 192, block_n = 192, num_stages = 2, num_warps = 16, warp_roles = <pipeline = simple>>}
+      -> tensor<1x2x?x64xf16>
+  return %r : tensor<1x2x?x64xf16>
+}
