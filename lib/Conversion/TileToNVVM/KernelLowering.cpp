@@ -107,12 +107,27 @@ LogicalResult KernelLowering::allocateBuffers() {
       items.push_back({op, type.getBytes(), type.getTile()});
     }
   });
-  for (Item &item : items) {
-    // ldmatrix and cp.async want 16 bytes, the swizzle the 128 of all banks.
-    sharedBytes = llvm::alignTo(sharedBytes, 128);
-    sharedOffsets[item.op] = sharedBytes;
-    sharedBytes += item.bytes;
+  // ldmatrix and cp.async want 16 bytes, the swizzle the 128 of all banks.
+  auto allocate = [&](const Item &item, int64_t &end) {
+    sharedOffsets[item.op] = llvm::alignTo(end, 128);
+    end = sharedOffsets[item.op] + item.bytes;
+  };
+  // Loops run one after the other, and a load in one waits until no thread
+  // reads what was there before (lowerLoad).
+  llvm::MapVector<Operation *, int64_t> endOfLoop;
+  auto isInLoop = [&](const Item &item) {
+    return isa<LoadOp>(item.op) && item.op->getParentOp() != kernel;
+  };
+  for (Item &item : items)
+    if (!isInLoop(item))
+      allocate(item, sharedBytes);
+  for (Item &item : llvm::make_filter_range(items, isInLoop)) {
+    Operation *loop = kernel.getBody().findAncestorOpInRegion(*item.op);
+    int64_t &end = endOfLoop.try_emplace(loop, sharedBytes).first->second;
+    allocate(item, end);
   }
+  for (auto &[loop, end] : endOfLoop)
+    sharedBytes = std::max(sharedBytes, end);
   if (sharedBytes <= maxSharedBytes)
     return success();
   InFlightDiagnostic diag =

@@ -120,3 +120,21 @@ tile.kernel @captured_types(%keep: memref<?xi1>, %lens: memref<?xi64>, %i: i32, 
   tile.store %t, %o[%c0, %c0] : tensor<16x8xf32, #mma>, memref<?x8xf32>
   tile.return
 }
+
+// Loops hold their tiles in the same memory: 8192 bytes for each load of a loop
+// and for that in front of them.
+// CHECK-LABEL: llvm.func @loops
+// CHECK-SAME: attn.dynamic_smem_bytes = 24576 : i64
+tile.kernel @loops(%k: memref<?x64xbf16>, %n: i32) attributes {num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %t = tile.load %k[%c0, %c0] : memref<?x64xbf16> -> tensor<64x64xbf16, #shared>
+  scf.for %i = %c0 to %n step %c64 : i32 {
+    %a = tile.load %k[%i, %c0] : memref<?x64xbf16> -> tensor<64x64xbf16, #shared>
+    %b = tile.load %k[%i, %c0] : memref<?x64xbf16> -> tensor<64x64xbf16, #shared>
+  }
+  scf.for %i = %c0 to %n step %c64 : i32 {
+    %a = tile.load %k[%i, %c0] : memref<?x64xbf16> -> tensor<64x64xbf16, #shared>
+  }
+  tile.return
+}
