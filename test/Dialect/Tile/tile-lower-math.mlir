@@ -67,3 +67,27 @@ tile.kernel @bf16(%m: memref<?xbf16>) attributes {num_warps = 4 : i32} {
   tile.store %a, %m[%c0] : tensor<64xbf16>, memref<?xbf16>
   tile.return
 }
+
+// -----
+
+// Divisions that round to a side are those that round towards 0, corrected.
+// CHECK-LABEL: tile.kernel @divisions(
+// CHECK-NOT: {{floordivsi|ceildiv}}
+// CHECK: arith.divsi {{.*}} : tensor<64xi32>
+// CHECK-NOT: {{floordivsi|ceildiv}}
+// CHECK: arith.divsi {{.*}} : i32
+// CHECK-NOT: {{floordivsi|ceildiv}}
+// CHECK: arith.divui {{.*}} : tensor<64xi32>
+// CHECK-NOT: {{floordivsi|ceildiv}}
+// CHECK: tile.return
+tile.kernel @divisions(%i: i32, %m: memref<?xi32>) attributes {num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c7 = arith.constant dense<7> : tensor<64xi32>
+  %t = tile.load %m[%c0] : memref<?xi32> -> tensor<64xi32>
+  %a = arith.floordivsi %t, %c7 : tensor<64xi32>
+  %b = arith.ceildivsi %i, %c0 : i32
+  %s = tensor.splat %b : tensor<64xi32>
+  %c = arith.ceildivui %a, %s : tensor<64xi32>
+  tile.store %c, %m[%c0] : tensor<64xi32>, memref<?xi32>
+  tile.return
+}

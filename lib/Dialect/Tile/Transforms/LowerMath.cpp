@@ -2,8 +2,10 @@
 
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Transforms/WalkPatternRewriteDriver.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace mlir::tile {
@@ -312,6 +314,9 @@ static LogicalResult lower(Operation *op) {
 namespace {
 struct TileLowerMathPass : tile::impl::TileLowerMathBase<TileLowerMathPass> {
   void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    arith::populateCeilFloorDivExpandOpsPatterns(patterns);
+    walkAndApplyPatterns(getOperation(), std::move(patterns));
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) { ops.push_back(op); });
     for (Operation *op : ops)

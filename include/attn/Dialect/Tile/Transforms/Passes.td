@@ -108,6 +108,7 @@ def TileLowerMath : Pass<"tile-lower-math", "::mlir::tile::KernelOp"> {
     | `log`, `log10`, `log1p` | a series near the zero, log2 elsewhere |
     | `ceil`, `trunc` | `floor` |
     | `absi` | `arith.maxsi` |
+    | `arith.floordivsi`, `ceildivsi`, `ceildivui` | a division that rounds towards 0, corrected |
     | `powf`, `fpowi` | with a constant exponent that is an integer in [-16, 16], 0.5 or -0.5, or with base 2 |
 
     16-bit floats are computed in f32. Everything else is refused: no call of a
