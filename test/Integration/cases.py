@@ -167,13 +167,16 @@ def captures():
     kinds = [(name, None) for name, rule in rules.SCORES.items() if rules.get_captures(rule)]
     kinds += [(None, name) for name, rule in rules.MASKS.items() if rules.get_captures(rule)]
     kinds += [("bias_b11k_f32", "causal"), ("alibi_slopes", "documents"), ("head_softcap", "causal_key_padding")]
+    exact = {"bias_lowest_row_0": "f32"}  # beyond what 16 bits hold
     for score, mask in kinds:
         n = next(turn)
-        dtype = DTYPES[n % len(DTYPES)]
+        dtype = exact.get(score, DTYPES[n % len(DTYPES)])
         shape = CAPTURE_SHAPES[n % len(CAPTURE_SHAPES)]
         dim = (64, 128)[n % 2]
         name = f"captures-{dtype}-{score or 'plain'}-{mask or 'all'}-" + "x".join(map(str, shape))
         yield Case(name, dtype, dim, shape, score, mask, lse=n % 2 == 0, static=n % 7 == 3)
+    for n in (16, 40):
+        yield Case(f"captures-mask-padding-{n}", "f32", 32, (1, 1, 1, n, n), mask="keep_11qk_i1", lse=True)
     # Nothing to read. Naive's copy for the mask has no bytes, and isn't made.
     none = ("inplace", "math", "fused")
     yield Case("captures-no-keys", "f32", 32, (2, 2, 2, 5, 0), "bias_b11k_f32", "documents", lse=True, variants=none)

@@ -259,6 +259,36 @@ def _t5_bucket(d):
     return np.where(d > 0, 16, 0) + np.where(n < 8, n, np.minimum(far, 15))
 
 
+def _lowest_row_0(random, shape, case):
+    x = random.standard_normal(shape)
+    x[..., 0, :] = np.finfo(np.float32).min
+    return x
+
+
+def _hides_some(random, shape, case):
+    x = np.where(random.random(shape) < 0.3, -np.inf, random.standard_normal(shape))
+    x[..., 1:2, :] = -np.inf
+    return x
+
+
+def _top_left_4x4(random, shape, case):
+    x = np.zeros(shape)
+    x[..., :4, :4] = 1
+    return x
+
+
+def _last_row_false(random, shape, case):
+    x = np.ones(shape)
+    x[..., -1, :] = 0
+    return x
+
+
+# Tensors with values that were misread elsewhere.
+for _name, _make in (("lowest_row_0", _lowest_row_0), ("hides_some", _hides_some), ("4x4", _top_left_4x4)):
+    _rule = _bias((1, 1, "q", "k"), "f32")
+    SCORES["bias_" + _name] = (*_rule[:2], {"bias": Capture("f32", (1, 1, "q", "k"), _make)})
+
+
 def _documents(random, shape, case):
     return np.sort(random.integers(0, 5, shape), axis=-1)
 
@@ -350,6 +380,10 @@ def _bool_mask(dims, dtype):
 for _dims in ("bhqk", "b11k", "11qk"):
     for _dtype in ("i1", "i8"):
         MASKS[f"keep_{_dims}_{_dtype}"] = _bool_mask(tuple(int(d) if d == "1" else d for d in _dims), _dtype)
+
+for _name, _make in (("4x4", _top_left_4x4), ("last_row_false", _last_row_false)):
+    _rule = _bool_mask((1, 1, "q", "k"), "i1")
+    MASKS["keep_" + _name] = (*_rule[:2], {"keep": Capture("i1", (1, 1, "q", "k"), _make)})
 
 MASKS.update(
     {

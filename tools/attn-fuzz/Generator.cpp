@@ -14,11 +14,26 @@ using llvm::StringRef;
 //===----------------------------------------------------------------------===//
 
 namespace {
+/// A captured tensor: its name, element type and sizes.
+struct Capture {
+  std::string name;
+  StringRef element;
+  llvm::SmallVector<StringRef, 4> sizes;
+
+  std::string getType() const {
+    std::string type = "tensor<";
+    for (StringRef size : sizes)
+      type += (size + "x").str();
+    return type + element.str() + ">";
+  }
+};
+
 /// Writes random scalar code. Every value so far may be used by what follows.
 class RegionWriter {
 public:
-  RegionWriter(Random &random, llvm::raw_ostream &os)
-      : random(random), os(os) {}
+  RegionWriter(Random &random, llvm::raw_ostream &os,
+               llvm::ArrayRef<Capture> captures)
+      : random(random), os(os), captures(captures) {}
 
   void addValue(StringRef type, StringRef name) {
     values[type].push_back(name.str());
@@ -38,6 +53,7 @@ private:
   void writeFloatOp();
   void writeCompare();
   void writeCast();
+  void writeCaptureLoad();
 
   StringRef pickInteger() {
     return random.percent(85) ? "i32"
@@ -89,6 +105,7 @@ private:
 
   Random &random;
   llvm::raw_ostream &os;
+  llvm::ArrayRef<Capture> captures;
   llvm::StringMap<std::vector<std::string>> values;
   std::pair<std::string, std::string> pending;
   unsigned next = 0;
@@ -174,7 +191,24 @@ void RegionWriter::writeCast() {
   end();
 }
 
+void RegionWriter::writeCaptureLoad() {
+  const Capture &capture = random.pick(captures);
+  std::string indices;
+  for (StringRef size : capture.sizes) {
+    // Where all read one element, a constant other than 0 is an error.
+    std::string index =
+        size == "1" ? random.pick({"%b", "%h", "%i", "%j"}).str() : get("i32");
+    indices += (indices.empty() ? "" : ", ") + index;
+  }
+  begin(capture.element);
+  os << "attn.capture_load " << capture.name << "[" << indices
+     << "] : " << capture.getType() << " -> " << capture.element;
+  end();
+}
+
 void RegionWriter::writeOp() {
+  if (!captures.empty() && random.percent(20))
+    return writeCaptureLoad();
   switch (random.below(8)) {
   case 0:
   case 1:
@@ -201,10 +235,14 @@ void RegionWriter::writeOp() {
   }
 }
 
-static void writeMod(Random &random, llvm::raw_ostream &os, bool isScore) {
+static void writeMod(Random &random, llvm::raw_ostream &os, bool isScore,
+                     llvm::ArrayRef<Capture> captures) {
   os << "    " << (isScore ? "score_mod (%s: f32, " : "mask_mod (")
-     << "%b: i32, %h: i32, %i: i32, %j: i32) {\n";
-  RegionWriter writer(random, os);
+     << "%b: i32, %h: i32, %i: i32, %j: i32";
+  for (const Capture &capture : captures)
+    os << ", " << capture.name << ": " << capture.getType();
+  os << ") {\n";
+  RegionWriter writer(random, os, captures);
   for (StringRef name : {"%b", "%h", "%i", "%j"})
     writer.addValue("i32", name);
   if (isScore)
@@ -217,6 +255,22 @@ static void writeMod(Random &random, llvm::raw_ostream &os, bool isScore) {
 //===----------------------------------------------------------------------===//
 // Operators
 //===----------------------------------------------------------------------===//
+
+static llvm::SmallVector<Capture, 3> makeCaptures(Random &random) {
+  llvm::SmallVector<Capture, 3> captures;
+  for (unsigned i = 0; i < 3 && random.percent(35); ++i) {
+    Capture capture;
+    capture.name = "%c" + std::to_string(i);
+    capture.element =
+        random.percent(97)
+            ? random.pick({"f16", "bf16", "f32", "i1", "i8", "i32", "i64"})
+            : "f64";
+    for (uint64_t rank = random.below(5); rank > 0; --rank)
+      capture.sizes.push_back(random.percent(30) ? "1" : "?");
+    captures.push_back(std::move(capture));
+  }
+  return captures;
+}
 
 std::string attn::generateAttention(Random &random) {
   StringRef element = random.percent(95) ? random.pick({"f16", "bf16", "f32"})
@@ -248,6 +302,7 @@ std::string attn::generateAttention(Random &random) {
           .str();
   bool hasLse = random.percent(40);
   bool hasScale = random.percent(10);
+  llvm::SmallVector<Capture, 3> captures = makeCaptures(random);
 
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -257,11 +312,16 @@ std::string attn::generateAttention(Random &random) {
     os << ", %lse: " << lse;
   if (hasScale)
     os << ", %scale: f32";
+  std::string names, types;
+  for (const Capture &capture : captures) {
+    os << ", " << capture.name << ": " << capture.getType();
+    names += ", " + capture.name;
+    types += ", " + capture.getType();
+  }
   std::string results = hasLse ? o + ", " + lse : o;
   os << ") -> (" << results << ") {\n"
-     << "  %r" << (hasLse ? ":2" : "")
-     << " = attn.attention ins(%q, %k, %v : " << q << ", " << k << ", " << v
-     << ")\n";
+     << "  %r" << (hasLse ? ":2" : "") << " = attn.attention ins(%q, %k, %v"
+     << names << " : " << q << ", " << k << ", " << v << types << ")\n";
   if (hasScale)
     os << "    scale(%scale : f32)\n";
   os << "    outs(%o" << (hasLse ? ", %lse" : "") << " : " << results << ")\n";
@@ -282,9 +342,9 @@ std::string attn::generateAttention(Random &random) {
   if (!attributes.empty())
     os << "    {" << llvm::join(attributes, ", ") << "}\n";
   if (random.percent(50))
-    writeMod(random, os, /*isScore=*/true);
+    writeMod(random, os, /*isScore=*/true, captures);
   if (random.percent(60))
-    writeMod(random, os, /*isScore=*/false);
+    writeMod(random, os, /*isScore=*/false, captures);
   os << "    -> " << results << "\n"
      << (hasLse ? "  return %r#0, %r#1 : " : "  return %r : ") << results
      << "\n}\n";
