@@ -2,7 +2,9 @@
 
 #include "attn/Compiler/Compiler.h"
 #include "StageDumper.h"
+#include "attn/Analysis/TileMap.h"
 #include "attn/Dialect/Attn/IR/AttnOps.h"
+#include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Target/PTX.h"
 #include "attn/Target/ScheduleTable.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -69,6 +71,17 @@ static LogicalResult isolateEntry(ModuleOp module, func::FuncOp entry) {
   return success();
 }
 
+/// Clones `module` and leaves only its entry function in it, which is `entry`;
+/// null after an error.
+static OwningOpRef<ModuleOp> cloneEntry(ModuleOp module, StringRef name,
+                                        func::FuncOp &entry) {
+  OwningOpRef<ModuleOp> clone = module.clone();
+  entry = findEntry(*clone, name);
+  if (!entry || failed(isolateEntry(*clone, entry)))
+    return {};
+  return clone;
+}
+
 /// Forgets the schedules of kernels that aren't made.
 static void dropSchedules(func::FuncOp entry) {
   entry.walk([](mlir::attn::AttentionOp op) {
@@ -99,17 +112,102 @@ chooseKernels(func::FuncOp entry, const ::attn::CompileOptions &options,
   return *kernels;
 }
 
+/// The only attention of `entry`; null after an error.
+static mlir::attn::AttentionOp findAttention(func::FuncOp entry) {
+  SmallVector<mlir::attn::AttentionOp> ops;
+  entry.walk([&](mlir::attn::AttentionOp op) { ops.push_back(op); });
+  if (ops.size() == 1)
+    return ops.front();
+  entry.emitError("has ") << ops.size()
+                          << " attn.attention operators; a tile map is of one";
+  return {};
+}
+
+/// The length of `tensor`, which errors call `name`.
+static FailureOr<int64_t> chooseLength(mlir::attn::AttentionOp op, Value tensor,
+                                       StringRef name,
+                                       std::optional<int64_t> length) {
+  const int64_t size = cast<ShapedType>(tensor.getType()).getDimSize(2);
+  if (ShapedType::isDynamic(size))
+    return length.value_or(1024);
+  if (length && *length != size)
+    return op.emitError() << name << " has length " << size << ", not "
+                          << *length
+                          << "; give lengths that agree with it, or none";
+  return size;
+}
+
+static LogicalResult checkIndex(mlir::attn::AttentionOp op, int64_t dim,
+                                StringRef name, int64_t index) {
+  const int64_t size = cast<ShapedType>(op.getQ().getType()).getDimSize(dim);
+  if (ShapedType::isDynamic(size) || index < size)
+    return success();
+  return op.emitError() << "has no " << name << ' ' << index << "; q has size "
+                        << size << " in dimension " << dim;
+}
+
+static FailureOr<tile::TileMapPoint>
+choosePoint(mlir::attn::AttentionOp op, const ::attn::TileMapOptions &options) {
+  auto query = chooseLength(op, op.getQ(), "q", options.queryLength);
+  auto key = chooseLength(op, op.getK(), "k", options.keyLength);
+  if (failed(query) || failed(key) ||
+      failed(checkIndex(op, 0, "batch", options.batch)) ||
+      failed(checkIndex(op, 1, "head", options.head)))
+    return failure();
+  for (Value tensor : {op.getK(), op.getV()})
+    if (*query != *key && (tensor == op.getQ() || tensor == op.getO()))
+      return op.emitError() << "reads keys and queries from one tensor, which "
+                               "can't have lengths "
+                            << *query << " and " << *key;
+  for (int64_t length : {*query, *key})
+    if (length < 1 || length > tile::TileMap::kMaxLength)
+      return op.emitError() << "a tile map needs lengths from 1 to "
+                            << tile::TileMap::kMaxLength << ", not " << length;
+  return tile::TileMapPoint{*query, *key, options.batch, options.head};
+}
+
+/// Leaves the operator only the schedule that it has for a query length.
+static void pickSchedule(mlir::attn::AttentionOp op, int64_t queryLength) {
+  if (ArrayAttr shorter = op.getShortSchedulesAttr()) {
+    for (auto entry : shorter.getAsRange<mlir::attn::ShortScheduleAttr>())
+      if (queryLength <= entry.getMaxQLen()) {
+        op.setScheduleAttr(entry.getSchedule());
+        break;
+      }
+    op.removeShortSchedulesAttr();
+  }
+}
+
+/// The kernel that `entry` of `module` launches for a query length, with its
+/// ranges; null after an error.
+static tile::KernelOp lowerToKVRanges(ModuleOp module,
+                                      mlir::attn::AttentionOp op,
+                                      int64_t queryLength,
+                                      const mlir::attn::TargetInfo &target) {
+  PassManager select(module.getContext(), ModuleOp::getOperationName());
+  select.addNestedPass<func::FuncOp>(
+      mlir::attn::createAttnSelectSchedule({target.name.str()}));
+  if (failed(select.run(module)))
+    return {};
+  pickSchedule(op, queryLength);
+  PassManager pm(module.getContext(), ModuleOp::getOperationName());
+  mlir::attn::buildKVRangesPipeline(pm, target);
+  if (failed(pm.run(module)))
+    return {};
+  return *module.getOps<tile::KernelOp>().begin();
+}
+
 namespace attn {
 
 llvm::Expected<OwningOpRef<ModuleOp>> lower(ModuleOp module,
                                             const CompileOptions &options) {
   const auto *target = mlir::attn::TargetInfo::lookupOrEmitError(
       options.target, module.getLoc());
-  OwningOpRef<ModuleOp> clone = module.clone();
   func::FuncOp entry;
+  OwningOpRef<ModuleOp> clone;
   if (target)
-    entry = findEntry(*clone, options.entry);
-  if (!entry || failed(isolateEntry(*clone, entry)))
+    clone = cloneEntry(module, options.entry, entry);
+  if (!clone)
     return llvm::createStringError("can't compile the module");
 
   PassManager pm(module.getContext(), ModuleOp::getOperationName());
@@ -137,6 +235,37 @@ llvm::Expected<OwningOpRef<ModuleOp>> lower(ModuleOp module,
     (*clone)->setAttr(kKernelTargetAttrName,
                       StringAttr::get(module.getContext(), kernels.name));
   return clone;
+}
+
+llvm::Expected<tile::TileMap> mapTiles(ModuleOp module,
+                                       const CompileOptions &options,
+                                       const TileMapOptions &mapOptions) {
+  auto getError = [] {
+    return llvm::createStringError("can't map the tiles of the module");
+  };
+  const auto *target = mlir::attn::TargetInfo::lookupOrEmitError(
+      options.target, module.getLoc());
+  func::FuncOp entry;
+  OwningOpRef<ModuleOp> clone;
+  if (target)
+    clone = cloneEntry(module, options.entry, entry);
+  mlir::attn::AttentionOp op;
+  if (clone)
+    op = findAttention(entry);
+  if (!op)
+    return getError();
+  auto point = choosePoint(op, mapOptions);
+  if (failed(point))
+    return getError();
+  const auto &kernels = chooseKernels(entry, options, *target);
+  tile::KernelOp kernel =
+      lowerToKVRanges(*clone, op, point->queryLength, kernels);
+  if (!kernel)
+    return getError();
+  auto map = tile::TileMap::compute(kernel, *point);
+  if (failed(map))
+    return getError();
+  return std::move(*map);
 }
 
 gpu::GPUModuleOp getGPUModule(ModuleOp lowered) {

@@ -113,6 +113,13 @@ void attn::buildAttnPipeline(OpPassManager &pm, Variant variant,
   buildBackEnd(pm, target);
 }
 
+void attn::buildKVRangesPipeline(OpPassManager &pm, const TargetInfo &target) {
+  buildFrontEnd(pm, Variant::Fused, target);
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  pm.nest<tile::KernelOp>().addPass(tile::createTileSplitKVRanges());
+}
+
 /// PassPipelineRegistration with a check of the target's name.
 static void registerPipeline(Variant variant, StringRef description) {
   auto build = [variant](OpPassManager &pm, StringRef text,

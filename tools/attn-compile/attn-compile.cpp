@@ -1,11 +1,13 @@
 //===- attn-compile.cpp - Attention to kernels, on the command line -------===//
 
+#include "attn/Analysis/TileMap.h"
 #include "attn/Compiler/Assembler.h"
 #include "attn/Target/PTX.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/CommandLine.h"
@@ -19,7 +21,7 @@ using namespace mlir;
 namespace cl = llvm::cl;
 
 namespace {
-enum class Emit { MLIR, LLVMIR, PTX, Cubin, Manifest };
+enum class Emit { MLIR, LLVMIR, PTX, Cubin, Manifest, MaskReport };
 
 struct EmitKind {
   Emit kind;
@@ -64,12 +66,27 @@ static cl::list<Emit>
                      clEnumValN(Emit::Cubin, "cubin",
                                 "machine code (GPU targets; needs ptxas)"),
                      clEnumValN(Emit::Manifest, "manifest",
-                                "the plan that the runtime executes, as JSON")),
+                                "the plan that the runtime executes, as JSON"),
+                     clEnumValN(Emit::MaskReport, "mask-report",
+                                "which tiles the fused kernel skips, as text, "
+                                "or a picture for -o FILE.svg; alone")),
           cl::cat(category));
 
 static cl::opt<std::string> output("o", cl::desc("Output file, - for stdout"),
                                    cl::value_desc("OUT"), cl::init("-"),
                                    cl::cat(category));
+
+static cl::opt<std::string>
+    lengths("lengths",
+            cl::desc("Query and key length of a mask-report (default: the "
+                     "operator's, or 1024x1024)"),
+            cl::value_desc("NQxNK"), cl::cat(category));
+
+static cl::opt<unsigned> batch("batch", cl::desc("Batch of a mask-report"),
+                               cl::init(0), cl::cat(category));
+
+static cl::opt<unsigned> head("head", cl::desc("Head of a mask-report"),
+                              cl::init(0), cl::cat(category));
 
 static cl::opt<std::string>
     dumpStages("dump-stages",
@@ -94,8 +111,10 @@ static StringRef getExtension(Emit emit) {
     return ".cubin";
   case Emit::Manifest:
     return ".json";
+  case Emit::MaskReport:
+    break;
   }
-  llvm_unreachable("unknown emit kind");
+  llvm_unreachable("no form of a lowered module");
 }
 
 static llvm::Expected<std::string> emitLLVMIR(ModuleOp lowered) {
@@ -170,8 +189,57 @@ llvm::Expected<std::string> Emitter::emit(Emit kind) {
       return text.takeError();
     return *text + "\n";
   }
+  case Emit::MaskReport:
+    break;
   }
-  llvm_unreachable("unknown emit kind");
+  llvm_unreachable("no form of a lowered module");
+}
+
+/// Writes a file whole or not at all.
+static llvm::Error writeFile(StringRef path, StringRef text) {
+  llvm::Error error = llvm::writeToOutput(path, [&](llvm::raw_ostream &os) {
+    os << text;
+    return llvm::Error::success();
+  });
+  // Some of its errors name the file, others don't.
+  if (error)
+    return llvm::createFileError(path,
+                                 llvm::errorToErrorCode(std::move(error)));
+  return error;
+}
+
+/// Reads NQxNK into `options`.
+static llvm::Error parseLengths(StringRef text,
+                                ::attn::TileMapOptions &options) {
+  auto [query, key] = text.split('x');
+  unsigned numQueries, numKeys;
+  if (!llvm::to_integer(query, numQueries, 10) ||
+      !llvm::to_integer(key, numKeys, 10))
+    return llvm::createStringError(
+        "--lengths takes two lengths, e.g. 1024x4096, not '" + text + "'");
+  options.queryLength = numQueries;
+  options.keyLength = numKeys;
+  return llvm::Error::success();
+}
+
+static llvm::Error writeMaskReport(ModuleOp module,
+                                   const ::attn::CompileOptions &options) {
+  ::attn::TileMapOptions mapOptions;
+  if (lengths.getNumOccurrences())
+    if (llvm::Error error = parseLengths(lengths, mapOptions))
+      return error;
+  mapOptions.batch = batch;
+  mapOptions.head = head;
+  auto map = ::attn::mapTiles(module, options, mapOptions);
+  if (!map)
+    return map.takeError();
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (StringRef(output).ends_with(".svg"))
+    map->printSVG(os);
+  else
+    map->print(os);
+  return writeFile(output, text);
 }
 
 /// Everything is made before anything is written, and each file is written
@@ -182,6 +250,8 @@ static llvm::Error run(ModuleOp module, ArrayRef<Emit> kinds) {
   options.target = target;
   options.entry = entry;
   options.dumpStages = dumpStages;
+  if (kinds.front() == Emit::MaskReport)
+    return writeMaskReport(module, options);
   auto lowered = ::attn::lower(module, options);
   if (!lowered)
     return lowered.takeError();
@@ -199,14 +269,28 @@ static llvm::Error run(ModuleOp module, ArrayRef<Emit> kinds) {
     files.emplace_back(path, std::move(*text));
   }
   for (auto &[path, text] : files)
-    if (llvm::Error error =
-            llvm::writeToOutput(path, [&](llvm::raw_ostream &os) {
-              os << text;
-              return llvm::Error::success();
-            }))
-      // Some of its errors name the file, others don't.
-      return llvm::createFileError(path,
-                                   llvm::errorToErrorCode(std::move(error)));
+    if (llvm::Error error = writeFile(path, text))
+      return error;
+  return llvm::Error::success();
+}
+
+/// Options of a mask-report belong to one, and it takes no others.
+static llvm::Error checkMaskReport(ArrayRef<Emit> kinds) {
+  if (!llvm::is_contained(kinds, Emit::MaskReport)) {
+    if (lengths.getNumOccurrences() || batch.getNumOccurrences() ||
+        head.getNumOccurrences())
+      return llvm::createStringError(
+          "--lengths, --batch and --head are about --emit=mask-report");
+    return llvm::Error::success();
+  }
+  if (kinds.size() > 1)
+    return llvm::createStringError(
+        "--emit=mask-report goes with no other form; run it alone");
+  if (variant != mlir::attn::Variant::Fused || werrorPerf ||
+      dumpStages.getNumOccurrences())
+    return llvm::createStringError(
+        "--emit=mask-report is about the fused kernel before code generation; "
+        "leave out --variant, --dump-stages and -Werror-perf");
   return llvm::Error::success();
 }
 
@@ -224,6 +308,8 @@ static llvm::Error checkArguments(ArrayRef<Emit> kinds) {
   if (werrorPerf && !info->isGPU)
     return llvm::createStringError(
         "-Werror-perf is about GPU targets, e.g. --target=sm_80");
+  if (llvm::Error error = checkMaskReport(kinds))
+    return error;
   if (kinds.size() > 1 && output == "-")
     return llvm::createStringError(
         "several emits need -o STEM; each file gets its own extension");

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Analysis/KVRanges.h"
+#include "attn/Analysis/ScalarInterpreter.h"
 #include "attn/Conversion/Passes.h"
 #include "attn/Dialect/Attn/IR/AttnMods.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
@@ -36,48 +37,6 @@ using Visible = std::function<bool(int64_t query, int64_t key, Lengths)>;
 constexpr int64_t kLengths[] = {0, 1, 7, 8, 9, 16, 17, 31, 40};
 constexpr int64_t kWindowRows = 8;
 constexpr Blocks kBlocks[] = {{8, 8}, {16, 8}, {8, 16}, {24, 8}, {8, 24}};
-
-/// Evaluates scalar arithmetic with upstream's folders.
-class Interpreter {
-public:
-  void set(Value value, int64_t constant) {
-    values[value] = IntegerAttr::get(value.getType(), constant);
-  }
-
-  int64_t evaluate(Value value) {
-    auto attr = dyn_cast_if_present<IntegerAttr>(get(value));
-    EXPECT_TRUE(attr);
-    if (!attr)
-      return 0;
-    return value.getType().isInteger(1) ? attr.getValue().getZExtValue()
-                                        : attr.getValue().getSExtValue();
-  }
-
-private:
-  Attribute get(Value value) {
-    if (auto it = values.find(value); it != values.end())
-      return it->second;
-    Attribute result = fold(value.getDefiningOp());
-    values[value] = result;
-    return result;
-  }
-
-  Attribute fold(Operation *op) {
-    SmallVector<Attribute> operands;
-    for (Value operand : op->getOperands())
-      operands.push_back(get(operand));
-    SmallVector<OpFoldResult> results;
-    if (failed(op->fold(operands, results)) || results.size() != 1) {
-      ADD_FAILURE() << "can't evaluate " << op->getName().getStringRef().str();
-      return {};
-    }
-    if (auto attr = dyn_cast<Attribute>(results[0]))
-      return attr;
-    return get(cast<Value>(results[0]));
-  }
-
-  DenseMap<Value, Attribute> values;
-};
 
 enum class Kind { Skipped, Partial, Full };
 
@@ -140,9 +99,15 @@ func.func @f(%q: !qkv, %k: !qkv, %o: !qkv) {{
     ASSERT_TRUE(loop && mask);
   }
 
+  static int64_t evaluate(tile::ScalarInterpreter &interpreter, Value value) {
+    FailureOr<int64_t> result = interpreter.evaluate(value);
+    EXPECT_TRUE(succeeded(result));
+    return result.value_or(0);
+  }
+
   /// Fixes the lengths and the program.
-  Interpreter interpret(Lengths lengths, int64_t program) {
-    Interpreter interpreter;
+  tile::ScalarInterpreter interpret(Lengths lengths, int64_t program) {
+    tile::ScalarInterpreter interpreter;
     auto kernel = loop->getParentOfType<tile::KernelOp>();
     kernel.walk([&](memref::DimOp dim) {
       bool isQuery = dim.getSource() == kernel.getBody().getArgument(0);
@@ -153,22 +118,23 @@ func.func @f(%q: !qkv, %k: !qkv, %o: !qkv) {{
   }
 
   /// Evaluates the region of the mask for one element.
-  bool evaluateRegion(Interpreter interpreter, int64_t query, int64_t key) {
+  bool evaluateRegion(tile::ScalarInterpreter interpreter, int64_t query,
+                      int64_t key) {
     Block &block = mask.getBody().front();
     interpreter.set(block.getArgument(0), query);
     interpreter.set(block.getArgument(1), key);
-    return interpreter.evaluate(block.getTerminator()->getOperand(0));
+    return evaluate(interpreter, block.getTerminator()->getOperand(0));
   }
 
-  static Ranges getRanges(Interpreter &interpreter,
+  static Ranges getRanges(tile::ScalarInterpreter &interpreter,
                           const tile::KVRanges &values) {
-    return {interpreter.evaluate(values.begin),
-            interpreter.evaluate(values.fullBegin),
-            interpreter.evaluate(values.fullEnd),
-            interpreter.evaluate(values.end)};
+    return {evaluate(interpreter, values.begin),
+            evaluate(interpreter, values.fullBegin),
+            evaluate(interpreter, values.fullEnd),
+            evaluate(interpreter, values.end)};
   }
 
-  Ranges getRanges(Interpreter &interpreter) {
+  Ranges getRanges(tile::ScalarInterpreter &interpreter) {
     return getRanges(interpreter, {loop.getBegin(), loop.getFullBegin(),
                                    loop.getFullEnd(), loop.getEnd()});
   }
@@ -196,13 +162,14 @@ func.func @f(%q: !qkv, %k: !qkv, %o: !qkv) {{
   /// Calls `check(query start, ranges, interpreter)` for every query tile.
   void forEachQueryTile(
       Lengths lengths, Blocks blocks,
-      function_ref<void(int64_t, const Ranges &, Interpreter &)> check) {
+      function_ref<void(int64_t, const Ranges &, tile::ScalarInterpreter &)>
+          check) {
     int64_t numTiles = llvm::divideCeil(lengths.query, blocks.m);
     for (int64_t program = 0; program < numTiles; ++program) {
-      Interpreter interpreter = interpret(lengths, program);
+      tile::ScalarInterpreter interpreter = interpret(lengths, program);
       Ranges ranges = getRanges(interpreter);
       checkForm(ranges, blocks);
-      check(interpreter.evaluate(mask.getQStart()), ranges, interpreter);
+      check(evaluate(interpreter, mask.getQStart()), ranges, interpreter);
     }
   }
 
@@ -233,7 +200,8 @@ func.func @f(%q: !qkv, %k: !qkv, %o: !qkv) {{
     Blocks window = {kWindowRows, blocks.n};
     forEachQueryTile(
         lengths, blocks,
-        [&](int64_t queryStart, const Ranges &, Interpreter &interpreter) {
+        [&](int64_t queryStart, const Ranges &,
+            tile::ScalarInterpreter &interpreter) {
           for (auto [index, values] : llvm::enumerate(windows)) {
             int64_t first = queryStart + kWindowRows * index;
             Ranges ranges = getRanges(interpreter, values);
@@ -252,7 +220,8 @@ func.func @f(%q: !qkv, %k: !qkv, %o: !qkv) {{
     };
     forEachQueryTile(
         lengths, blocks,
-        [&](int64_t queryStart, const Ranges &ranges, Interpreter &) {
+        [&](int64_t queryStart, const Ranges &ranges,
+            tile::ScalarInterpreter &) {
           for (int64_t key = 0; key < lengths.key; key += blocks.n)
             EXPECT_EQ(ranges.classify(key),
                       getKind(queryStart, key, blocks, lengths, isVisible))
@@ -269,7 +238,7 @@ func.func @f(%q: !qkv, %k: !qkv, %o: !qkv) {{
     forEachQueryTile(
         lengths, blocks,
         [&](int64_t queryStart, const Ranges &ranges,
-            Interpreter &interpreter) {
+            tile::ScalarInterpreter &interpreter) {
           auto isVisible = [&](int64_t i, int64_t j) {
             return evaluateRegion(interpreter, i, j);
           };

@@ -10,7 +10,12 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/Support/Error.h"
 #include <memory>
+#include <optional>
 #include <string>
+
+namespace mlir::tile {
+class TileMap;
+} // namespace mlir::tile
 
 namespace attn {
 
@@ -38,6 +43,19 @@ constexpr llvm::StringLiteral kKernelTargetAttrName = "attn.kernel_target";
 /// with its location; the error only says that lowering failed.
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
 lower(mlir::ModuleOp module, const CompileOptions &options);
+
+/// What a tile map is made for; lengths that aren't given are the operator's,
+/// or 1024.
+struct TileMapOptions {
+  std::optional<int64_t> queryLength, keyLength;
+  int64_t batch = 0, head = 0;
+};
+
+/// Which tiles the fused kernel of the module's one attention skips. Errors are
+/// reported as those of lower().
+llvm::Expected<mlir::tile::TileMap> mapTiles(mlir::ModuleOp module,
+                                             const CompileOptions &options,
+                                             const TileMapOptions &mapOptions);
 
 /// The kernels of a module that was lowered for a GPU; null on the CPU.
 mlir::gpu::GPUModuleOp getGPUModule(mlir::ModuleOp lowered);

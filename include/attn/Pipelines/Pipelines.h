@@ -46,6 +46,10 @@ const TargetInfo &getKernelTarget(func::FuncOp entry, Variant variant,
 void buildAttnPipeline(OpPassManager &pm, Variant variant,
                        const TargetInfo &target);
 
+/// The part of the fused pipeline that ends with the ranges of key tiles that
+/// each kernel skips, or visits without the mask.
+void buildKVRangesPipeline(OpPassManager &pm, const TargetInfo &target);
+
 /// Registers `attn-naive`, `attn-inplace`, `attn-math` and `attn-fused`, and
 /// every pass of the project.
 void registerAttncPasses();

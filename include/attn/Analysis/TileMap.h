@@ -1,0 +1,71 @@
+//===- TileMap.h - What a kernel does with each tile ------------*- C++ -*-===//
+
+#ifndef ATTN_ANALYSIS_TILEMAP_H
+#define ATTN_ANALYSIS_TILEMAP_H
+
+#include "attn/Dialect/Tile/IR/TileOps.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace mlir::tile {
+
+/// Which part of a launch a tile map shows.
+struct TileMapPoint {
+  int64_t queryLength, keyLength;
+  int64_t batch = 0, head = 0;
+};
+
+/// The tiles of one batch and head of an attention kernel: which the kernel
+/// skips, and in which it evaluates the mask.
+class TileMap {
+public:
+  /// Lengths that a map is made for; each query tile is evaluated.
+  static constexpr int64_t kMaxLength = int64_t(1) << 20;
+
+  /// Evaluates the ranges that tile-split-kv-ranges gave to the kv_loop of
+  /// `kernel`. Fails after an error where they depend on more than lengths and
+  /// indices, as captured tensors.
+  static FailureOr<TileMap> compute(KernelOp kernel, const TileMapPoint &point);
+
+  /// One character a tile, or several tiles, and the counts.
+  void print(llvm::raw_ostream &os) const;
+
+  /// The same as a picture.
+  void printSVG(llvm::raw_ostream &os) const;
+
+private:
+  enum class Kind { Skipped, Partial, Full };
+
+  /// Key tiles of a query tile: those outside [begin, end) are skipped, those
+  /// in [fullBegin, fullEnd) are full.
+  struct Row {
+    int64_t begin, fullBegin, fullEnd, end;
+    Kind classify(int64_t keyTile) const;
+  };
+
+  struct Counts {
+    int64_t skipped = 0, partial = 0, full = 0;
+    int64_t getTotal() const { return skipped + partial + full; }
+  };
+
+  Counts count() const;
+  /// The kind of all the tiles that a cell stands for; partial where they
+  /// differ.
+  Kind getCell(int64_t cellRow, int64_t cellColumn) const;
+  int64_t getNumCellRows() const;
+  int64_t getNumCellColumns() const;
+  std::string getTitle() const;
+  std::string getScale() const;
+  std::string getSummary() const;
+
+  std::string name;
+  TileMapPoint point;
+  int64_t blockM, blockN;
+  SmallVector<Row> rows;
+  int64_t numColumns;
+  /// Tiles that a cell stands for.
+  int64_t rowsInCell, columnsInCell;
+};
+
+} // namespace mlir::tile
+
+#endif // ATTN_ANALYSIS_TILEMAP_H
