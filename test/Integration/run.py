@@ -5,6 +5,9 @@
         [--filter TEXT] [--jobs N] [--xunit FILE] [--json FILE]
 
 One test is a case (cases.py) in one variant. Needs numpy and the tool only.
+
+On a GPU the whole takes minutes: each test is a process with a CUDA context of
+its own, in which the driver assembles PTX. --filter and --variants take a part.
 """
 
 import argparse
