@@ -64,8 +64,6 @@ static llvm::Error checkSupported(AttentionOp op) {
   auto refuse = [](llvm::StringRef what) {
     return llvm::createStringError("the reference doesn't support " + what);
   };
-  if (op.getSink())
-    return refuse("sink");
   if (op.getCuQ() || op.getCuK())
     return refuse("packed sequences (cu_q, cu_k)");
   if (op.getKvLen() || op.getBlockTable())
@@ -87,7 +85,7 @@ static llvm::Error checkShape(llvm::StringRef name, mlir::Value value,
 }
 
 static llvm::Error checkInputs(AttentionOp op, const ReferenceInputs &inputs) {
-  const auto &[q, k, v, scale, captures] = inputs;
+  const auto &[q, k, v, scale, captures, sink] = inputs;
   if (llvm::Error error = checkShape("q", op.getQ(), q))
     return error;
   if (llvm::Error error = checkShape("k", op.getK(), k))
@@ -102,6 +100,10 @@ static llvm::Error checkInputs(AttentionOp op, const ReferenceInputs &inputs) {
     return llvm::createStringError(
         scale ? "a scale is given, but the op has no scale operand"
               : "the op has a scale operand, but no scale is given");
+  size_t numSinks = op.getSink() ? op.getNumQueryHeads() : 0;
+  if (sink.size() != numSinks)
+    return llvm::createStringError("the op has %zu sinks, %zu are given",
+                                   numSinks, sink.size());
   if (captures.size() != op.getCaptures().size())
     return llvm::createStringError("the op has %zu captures, %zu are given",
                                    static_cast<size_t>(op.getCaptures().size()),
@@ -253,18 +255,21 @@ void Evaluator::evaluateRow(const ReferenceRow &row, const KeysAndValues &kv,
   std::vector<bool> visible = computeVisible(row);
 
   llvm::fill(o, 0.0);
-  lse = -infinity;
+  lse = inputs.sink.empty() ? -infinity : inputs.sink[row.head];
   // A score of -inf has weight 0, like a hidden key.
   for (int64_t j = 0; j < numKeys; ++j)
     visible[j] = visible[j] && scores[j] != -infinity;
-  double max = -infinity;
+  // What the denominator holds besides the keys.
+  const double sink = lse;
+  double max = sink;
   for (int64_t j = 0; j < numKeys; ++j)
     if (visible[j] && !(scores[j] <= max))
       max = scores[j];
-  if (max == -infinity)
+  // Next to an infinite sink no key has any weight.
+  if (max == -infinity || sink == infinity)
     return;
 
-  double sum = 0;
+  double sum = std::exp(sink - max);
   for (int64_t j = 0; j < numKeys; ++j) {
     if (!visible[j])
       continue;

@@ -34,6 +34,9 @@ class Case:
     # The files hold the arrays in Fortran's order.
     fortran: bool = False
     v_dim: Optional[int] = None
+    # A logit for each head, repeated to as many as there are.
+    sink: Optional[Tuple[float, ...]] = None
+    sink_dtype: str = "f32"
 
     def __post_init__(self):
         self.v_dim = self.v_dim or self.dim
@@ -43,7 +46,8 @@ class Case:
         static = (batch, nq, nk) if self.static else None
         dims = (self.dim, self.v_dim)
         return rules.source(
-            self.dtype, heads, kv_heads, dims, self.score, self.mask, self.scale, self.lse, static
+            self.dtype, heads, kv_heads, dims, self.score, self.mask, self.scale, self.lse, static,
+            self.sink and self.sink_dtype
         )
 
 
@@ -183,5 +187,31 @@ def captures():
     yield Case("captures-no-queries", "f16", 32, (2, 2, 2, 0, 5), "bias_11qk_f16", "keep_bhqk_i1")
 
 
+def sinks():
+    """Sinks near, far below and far above the scores, none (-inf) and all (inf)."""
+    infinity = float("inf")
+    mixed = (0.5, -3.25, 4.0, 12.0)
+    for n, (dtype, sink_dtype) in enumerate(itertools.product(DTYPES, DTYPES)):
+        score, mask = RULES[n % len(RULES)]
+        shape = CAPTURE_SHAPES[n % len(CAPTURE_SHAPES)]
+        name = f"sink-{dtype}-{sink_dtype}-{score or 'plain'}-{mask or 'all'}"
+        yield Case(name, dtype, (64, 128)[n % 2], shape, score, mask, lse=n % 3 != 1, sink=mixed, sink_dtype=sink_dtype)
+    extremes = (-infinity, infinity, 100.0, -100.0, 30000.0, -30000.0, 0.0)
+    for dtype in DTYPES:
+        for name, fields in (
+            ("extremes", dict(mask="causal")),
+            ("rows-without-keys", dict(mask="all_hidden")),
+            ("some-rows-without-keys", dict(mask="last_row_hidden", static=True)),
+            # The others round such scores too coarsely in 16 bits.
+            ("negative-scale", dict(scale=-0.3, variants=("math", "fused"))),
+            ("negative-scores", dict(score="minus_490", variants=("math", "fused"))),
+        ):
+            case = Case(f"sink-{name}-{dtype}", dtype, 64, (2, 14, 7, 70, 150), lse=True, sink=extremes)
+            yield dataclasses.replace(case, **fields)
+    yield Case("sink-without-lse", "bf16", 128, (1, 4, 4, 200, 300), mask="causal", sink=mixed)
+    yield Case("sink-no-keys", "f32", 32, (1, 2, 2, 5, 0), lse=True, sink=(0.5, 100.0))
+    yield Case("sink-no-queries", "f32", 32, (1, 2, 2, 0, 5), lse=True, sink=(0.5,))
+
+
 def all_cases():
-    return [*matrix(), *head_dims(), *reported(), *captures()]
+    return [*matrix(), *head_dims(), *reported(), *captures(), *sinks()]

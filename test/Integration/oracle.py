@@ -7,10 +7,10 @@ of index arrays (see rules.py).
 import numpy as np
 
 
-def attention(q, k, v, scale=None, score=None, mask=None, score_captures=None, mask_captures=None):
+def attention(q, k, v, scale=None, score=None, mask=None, score_captures=None, mask_captures=None, sink=None):
     """(o, lse) of [B, H, N, D] arrays; query heads share the fewer K/V heads, and v may have a D of its own.
 
-    The captures are what the rules take by name.
+    The captures are what the rules take by name. sink: for each head, what one more key without a value scores.
     """
     q, k, v = (x.astype(np.float64) for x in (q, k, v))
     batch, heads, nq, dim = q.shape
@@ -25,12 +25,20 @@ def attention(q, k, v, scale=None, score=None, mask=None, score_captures=None, m
         visible = True if mask is None else mask(b, h, i, j, nq, nk, **mask_captures or {})
         visible = np.broadcast_to(visible, s.shape)
         s = np.where(visible, s, -np.inf)
+        if sink is not None:
+            sinks = np.broadcast_to(sink.astype(np.float64)[:, None, None], (*s.shape[:3], 1))
+            s = np.concatenate([s, sinks], axis=-1)
+            v = np.concatenate([v, np.zeros_like(v, shape=(*v.shape[:2], 1, v.shape[3]))], axis=2)
         top = s.max(axis=-1, initial=-np.inf, keepdims=True)
         top = np.where(np.isinf(top), 0.0, top)
         p = np.exp(s - top)
         total = p.sum(axis=-1, keepdims=True)
         o = np.divide(p @ v, total, out=np.zeros(q.shape[:3] + v.shape[3:]), where=total > 0)
         lse = np.log(total) + top
+        if sink is not None:
+            # Next to an infinite sink, finite scores have no weight.
+            o = np.where(np.isposinf(sinks), 0.0, o)
+            lse = np.where(np.isposinf(sinks), np.inf, lse)
     return o, lse[..., 0]
 
 

@@ -419,10 +419,11 @@ MASKS.update(
 )
 
 
-def source(dtype, heads, kv_heads, dims, score=None, mask=None, scale=None, lse=False, static=None):
+def source(dtype, heads, kv_heads, dims, score=None, mask=None, scale=None, lse=False, static=None, sink=None):
     """One function `attention` of q, k, v, with dynamic batch and lengths or `static` ones.
 
     dims: the head dimensions of q and k, and of v.
+    sink: the element type of the sinks; they come after the captures.
     """
     batch, nq, nk = static or "???"
     tq, to = (f"tensor<{batch}x{heads}x{nq}x{dim}x{dtype}>" for dim in dims)
@@ -434,13 +435,16 @@ def source(dtype, heads, kv_heads, dims, score=None, mask=None, scale=None, lse=
         for rule in (SCORES.get(score), MASKS.get(mask))
         for name, capture in get_captures(rule).items()
     }
-    args = [("q", tq), ("k", tk), ("v", tv)] + list(captures.items()) + outs
+    args = [("q", tq), ("k", tk), ("v", tv)] + list(captures.items())
+    args += [("sink", f"tensor<{heads}x{sink}>")] if sink else []
+    args += outs
     types = ", ".join(t for _, t in outs)
     text = "func.func @attention("
     text += ", ".join(f'%{n}: {t} {{attn.name = "{n}"}}' for n, t in args)
     text += f") -> ({types}) {{\n  %result{':2' if lse else ''} = attn.attention\n"
     names = "".join(f", %{name}" for name in captures)
     text += f"      ins(%q, %k, %v{names} : {', '.join([tq, tk, tv, *captures.values()])})\n"
+    text += f"      sink(%sink : tensor<{heads}x{sink}>)\n" if sink else ""
     text += f"      outs({', '.join('%' + n for n, _ in outs)} : {types})\n"
     if scale is not None:
         text += f"      {{scale = {scale:.9e} : f32}}\n"

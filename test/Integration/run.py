@@ -129,6 +129,11 @@ def run_test(args, case, variant):
                 values = capture.values(random, case.shape)
                 rule_captures[-1][name] = oracle.save(path(name + ".npy"), values, capture.dtype)
                 files.append(name)
+        sink = None
+        if case.sink:
+            values = np.resize(case.sink, case.shape[1])
+            sink = oracle.save(path("sink.npy"), values, case.sink_dtype)
+            files.append("sink")
         outputs = ["o.npy"] + (["lse.npy"] if case.lse else [])
         command = [args.attn_run, path("attention.mlir"), f"--variant={variant}", f"--target={args.target}"]
         command += ["--inputs=" + ",".join(path(n + ".npy") for n in files), "--repeat=0"]
@@ -145,6 +150,7 @@ def run_test(args, case, variant):
         case.score and rules.SCORES[case.score][1],
         case.mask and rules.MASKS[case.mask][1],
         *rule_captures,
+        sink,
     )
     error = compare("o", o, expected_o, get_tolerance(case, variant))
     empty = np.isneginf(expected_lse)

@@ -105,6 +105,12 @@ getReferenceInputs(AttentionOp op, llvm::ArrayRef<Tensor> arguments) {
       return index.takeError();
     inputs.scale = arguments[*index].toDoubles().front();
   }
+  if (mlir::Value sink = op.getSink()) {
+    llvm::Expected<unsigned> index = getArgumentIndex(sink, op);
+    if (!index)
+      return index.takeError();
+    inputs.sink = arguments[*index].toDoubles();
+  }
   for (mlir::Value capture : op.getCaptures()) {
     llvm::Expected<unsigned> index = getArgumentIndex(capture, op);
     if (!index)

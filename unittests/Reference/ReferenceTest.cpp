@@ -34,9 +34,10 @@ protected:
     std::string q = type(heads), kv = type(kvHeads);
     std::string text =
         "func.func @f(%q: " + q + ", %k: " + kv + ", %v: " + kv + ", %o: " + q +
-        ", %scale: f32) {\n" + "  %r = attn.attention ins(%q, %k, %v : " + q +
-        ", " + kv + ", " + kv + ")" + scaleOperand.str() + " outs(%o : " + q +
-        ")" + rest.str() + " -> " + q + "\n  return\n}";
+        ", %scale: f32, %sink: tensor<1xf32>) {\n" +
+        "  %r = attn.attention ins(%q, %k, %v : " + q + ", " + kv + ", " + kv +
+        ")" + scaleOperand.str() + " outs(%o : " + q + ")" + rest.str() +
+        " -> " + q + "\n  return\n}";
     module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
     EXPECT_TRUE(module) << text;
     AttentionOp result;
@@ -278,6 +279,41 @@ TEST_F(ReferenceTest, ScaleOperand) {
   inputs.scale.reset();
   EXPECT_EQ(getError(op, inputs), "the op has a scale operand, "
                                   "but no scale is given");
+}
+
+// Scores 0 and log 3, and a sink of log 4, share 1 : 3 : 4.
+TEST_F(ReferenceTest, SinkJoinsTheDenominatorOnly) {
+  AttentionOp op =
+      parse(" {scale = 1.0 : f32}", 1, 1, 2, " sink(%sink : tensor<1xf32>)");
+  double q[] = {1, 0}, k[] = {0, 5, std::log(3.0), 7}, v[] = {0, 4, 8, 0};
+  ReferenceInputs inputs{dense(q, {1, 1, 1, 2}), dense(k, {1, 1, 2, 2}),
+                         dense(v, {1, 1, 2, 2}), std::nullopt};
+  EXPECT_EQ(getError(op, inputs), "the op has 1 sinks, 0 are given");
+  auto evaluate = [&](double sink) {
+    inputs.sink = {sink};
+    return evaluateReference(op, inputs);
+  };
+  auto result = evaluate(std::log(4.0));
+  ASSERT_TRUE(succeeded(result));
+  EXPECT_NEAR(result->o[0], 3, 1e-14);
+  EXPECT_NEAR(result->o[1], 0.5, 1e-14);
+  EXPECT_NEAR(result->lse[0], std::log(8.0), 1e-14);
+
+  auto none = evaluate(-kInfinity);
+  ASSERT_TRUE(succeeded(none));
+  EXPECT_NEAR(none->o[0], 6, 1e-14);
+  EXPECT_NEAR(none->lse[0], std::log(4.0), 1e-14);
+
+  auto all = evaluate(kInfinity);
+  ASSERT_TRUE(succeeded(all));
+  EXPECT_EQ(all->o, (std::vector<double>{0, 0}));
+  EXPECT_EQ(all->lse[0], kInfinity);
+
+  inputs.k.shape[2] = inputs.v.shape[2] = 0;
+  auto empty = evaluate(0.5);
+  ASSERT_TRUE(succeeded(empty));
+  EXPECT_EQ(empty->o, (std::vector<double>{0, 0}));
+  EXPECT_EQ(empty->lse[0], 0.5);
 }
 
 TEST_F(ReferenceTest, IntegersWrapAndDivideExactly) {

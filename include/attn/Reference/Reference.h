@@ -49,6 +49,8 @@ struct ReferenceInputs {
   std::optional<double> scale;
   /// One per capture of the op, of the element type that it has there.
   std::vector<ReferenceCapture> captures;
+  /// The sink of every query head; empty if the op has none.
+  std::vector<double> sink;
 };
 
 /// One row of the output; `head` is the query head.

@@ -84,10 +84,71 @@ protected:
                           });
   }
 
+  /// The lse that the sequence computes: a step of the sink needs it, too.
+  Value getLseInit() {
+    if (op.getLse() || !op.getSink())
+      return op.getLse();
+    return seq.empty(seq.getRowShape(), f32);
+  }
+
+  /// Makes room in normalised rows, and in their lse, for the sink. In place.
+  void addSink(Value &p, Value &lse) {
+    if (!op.getSink())
+      return;
+    Type type = getElementTypeOrSelf(p);
+    p = seq.elementwise("sink", {{lse, seq.rowMap()}}, {p, seq.scoreMap()},
+                        [&](ImplicitLocOpBuilder &body, ValueRange args) {
+                          Value weight = math::ExpOp::create(
+                              body, subtract(body, loadSink(body), args[0]));
+                          Value total = arith::AddFOp::create(
+                              body, floatConstant(body, f32, 1.0), weight);
+                          Value share = arith::DivFOp::create(
+                              body, convertFloat(body, args[1], f32), total);
+                          return convertFloat(body, share, type);
+                        });
+    if (op.getLse())
+      lse = addSinkToLse(lse);
+  }
+
   AttentionOp op;
   SequenceBuilder seq;
   ImplicitLocOpBuilder &builder;
   Type f32, i8;
+
+private:
+  /// The sink of the head, the second loop.
+  Value loadSink(ImplicitLocOpBuilder &body) {
+    Value head = arith::IndexCastOp::create(body, body.getI32Type(),
+                                            linalg::IndexOp::create(body, 1));
+    Value sink = CaptureLoadOp::create(body, getElementTypeOrSelf(op.getSink()),
+                                       op.getSink(), head);
+    return convertFloat(body, sink, f32);
+  }
+
+  /// log(exp(lse) + exp(sink)).
+  Value addSinkToLse(Value lse) {
+    return seq.elementwise(
+        "sink_lse", {}, {lse, builder.getMultiDimIdentityMap(3)},
+        [&](ImplicitLocOpBuilder &body, ValueRange args) {
+          Value sink = loadSink(body);
+          Value distance =
+              math::AbsFOp::create(body, subtract(body, sink, args[0]));
+          Value smaller = math::ExpOp::create(
+              body, arith::NegFOp::create(body, distance).getResult());
+          return arith::AddFOp::create(
+                     body, arith::MaximumFOp::create(body, sink, args[0]),
+                     math::Log1pOp::create(body, smaller))
+              .getResult();
+        });
+  }
+
+  /// a - b, and 0 for equal infinities, which have no difference.
+  static Value subtract(ImplicitLocOpBuilder &body, Value a, Value b) {
+    Value equal = arith::CmpFOp::create(body, arith::CmpFPredicate::OEQ, a, b);
+    return arith::SelectOp::create(body, equal,
+                                   floatConstant(body, a.getType(), 0.0),
+                                   arith::SubFOp::create(body, a, b));
+  }
 };
 
 /// As people write it: everything in the input type, the mask filled into a
@@ -103,15 +164,20 @@ public:
                                 seq.empty(seq.getScoreShape(), type), path);
     scores = applyMask(applyScoreMod(scale(scores)));
     SmallVector<Value> outs = {seq.emptyLike(scores, type)};
-    if (op.getLse())
-      outs.push_back(op.getLse());
-    auto softmax =
-        SoftmaxOp::create(builder, ValueRange(outs).getTypes(), scores, outs[0],
-                          op.getLse() ? outs[1] : Value());
+    Value lse = getLseInit();
+    if (lse)
+      outs.push_back(lse);
+    auto softmax = SoftmaxOp::create(builder, ValueRange(outs).getTypes(),
+                                     scores, outs[0], lse);
     softmax->setDiscardableAttr("attn.step",
                                 builder.getStringAttr("naive_softmax"));
-    SmallVector<Value> results(softmax->getResults());
-    results[0] = seq.matmulPV(results[0], op.getV(), op.getO(), path);
+    Value p = softmax->getResult(0);
+    if (lse)
+      lse = softmax->getResult(1);
+    addSink(p, lse);
+    SmallVector<Value> results = {seq.matmulPV(p, op.getV(), op.getO(), path)};
+    if (op.getLse())
+      results.push_back(lse);
     return results;
   }
 
@@ -291,14 +357,19 @@ private:
                        [&](ImplicitLocOpBuilder &body, ValueRange args) {
                          return arith::AddFOp::create(body, args[0], args[1]);
                        });
-    if (op.getLse())
-      results.push_back(buildLse(max, sum));
+    Value lse = getLseInit();
+    if (lse)
+      lse = buildLse(max, sum, lse);
     Value p = seq.elementwise(
         "divide", {{exp, map}, {sum, rows}}, {seq.emptyLike(scores, f32), map},
         [&](ImplicitLocOpBuilder &body, ValueRange args) {
           return arith::DivFOp::create(body, args[0], args[1]);
         });
-    return zeroMaskedRows(p, scores);
+    p = zeroMaskedRows(p, scores);
+    addSink(p, lse);
+    if (op.getLse())
+      results.push_back(lse);
+    return p;
   }
 
   Value zeroMaskedRows(Value p, Value scores) {
@@ -323,10 +394,10 @@ private:
                            });
   }
 
-  Value buildLse(Value max, Value sum) {
+  Value buildLse(Value max, Value sum, Value into) {
     AffineMap identity = builder.getMultiDimIdentityMap(3);
     return seq.elementwise(
-        "lse", {{max, identity}, {sum, identity}}, {op.getLse(), identity},
+        "lse", {{max, identity}, {sum, identity}}, {into, identity},
         [&](ImplicitLocOpBuilder &body, ValueRange args) {
           Value lse = arith::AddFOp::create(body, args[0],
                                             math::LogOp::create(body, args[1]));

@@ -105,6 +105,8 @@ public:
       operands.push_back(op.getLse());
     if (op.getScaleValue())
       operands.push_back(op.getScaleValue());
+    if (op.getSink())
+      operands.push_back(op.getSink());
     llvm::append_range(operands, op.getCaptures());
     return operands;
   }
@@ -471,7 +473,16 @@ private:
   }
 
   void buildEpilogue(Value acc, Value max, Value sum) {
-    Value inverse = arith::DivFOp::create(builder, splat(1.0f, {blockM}), sum);
+    Value ones = splat(1.0f, {blockM});
+    Value total = sum, lse;
+    if (op.getSink()) {
+      lse = buildLse(max, sum);
+      // exp(sink) / exp(lse), which scales the sum to the whole denominator.
+      Value difference = binary<arith::SubFOp>(loadSink(), lse);
+      Value weight = math::ExpOp::create(builder, difference);
+      total = binary<arith::MulFOp>(sum, binary<arith::AddFOp>(ones, weight));
+    }
+    Value inverse = binary<arith::DivFOp>(ones, total);
     Value scaled =
         arith::MulFOp::create(builder, acc, broadcastRows(inverse, acc));
     // The sum is 0 only in a row that sees no key: any other has a term of 1.
@@ -480,19 +491,48 @@ private:
         splat(0.0f, cast<ShapedType>(acc.getType()).getShape()), scaled);
     tile::StoreOp::create(builder, toElementType(output), arg(op.getO()),
                           ValueRange{batch, head, qStart, zero});
-    if (op.getLse())
-      buildLse(max, sum);
+    if (!op.getLse())
+      return;
+    lse = op.getSink() ? addSinkToLse(lse, loadSink()) : buildLse(max, sum);
+    tile::StoreOp::create(builder, lse, arg(op.getLse()),
+                          ValueRange{batch, head, qStart});
   }
 
-  void buildLse(Value max, Value sum) {
+  /// Over the keys. After the loop only scale * max + log(sum) has a meaning:
+  /// the maximum of a loop that defers rescaling isn't the maximum.
+  Value buildLse(Value max, Value sum) {
     Value scales = tensor::SplatOp::create(builder, rowType(), softmaxScale);
     Value lse = arith::AddFOp::create(
         builder, arith::MulFOp::create(builder, max, scales),
         math::LogOp::create(builder, sum));
     Value empty = tensor::SplatOp::create(builder, rowType(), minusInf);
-    lse = arith::SelectOp::create(builder, isZero(sum), empty, lse);
-    tile::StoreOp::create(builder, lse, arg(op.getLse()),
-                          ValueRange{batch, head, qStart});
+    return arith::SelectOp::create(builder, isZero(sum), empty, lse);
+  }
+
+  /// The sink of the program's head, for every row.
+  Value loadSink() {
+    Type element = cast<MemRefType>(op.getSink().getType()).getElementType();
+    Value sink = tile::GatherOp::create(builder, element, arg(op.getSink()),
+                                        ValueRange{head},
+                                        /*in_bounds=*/ArrayRef<int64_t>{0});
+    if (!element.isF32())
+      sink = arith::ExtFOp::create(builder, builder.getF32Type(), sink);
+    return tensor::SplatOp::create(builder, rowType(), sink);
+  }
+
+  /// log(exp(lse) + exp(sink)).
+  Value addSinkToLse(Value lse, Value sink) {
+    Value distance =
+        math::AbsFOp::create(builder, binary<arith::SubFOp>(lse, sink));
+    // Equal infinities have no difference.
+    Value equal =
+        arith::CmpFOp::create(builder, arith::CmpFPredicate::OEQ, lse, sink);
+    distance = arith::SelectOp::create(builder, equal, splat(0.0f, {blockM}),
+                                       distance);
+    Value smaller = math::ExpOp::create(
+        builder, arith::NegFOp::create(builder, distance).getResult());
+    return binary<arith::AddFOp>(binary<arith::MaximumFOp>(lse, sink),
+                                 math::Log1pOp::create(builder, smaller));
   }
 
   AttentionOp op;
@@ -559,7 +599,7 @@ private:
     return result;
   }
 
-  /// q, k, v, o, lse and captures once each.
+  /// q, k, v, o, lse and captures once each. The sinks are too few to count.
   Value countBytes(Value batches, Value qLen, Value kvLen) {
     int64_t elementBytes = op.getElementType().getIntOrFloatBitWidth() / 8;
     int64_t headDims = op.getQKHeadDim() + op.getVHeadDim();

@@ -132,3 +132,40 @@ func.func @captures(%q: tensor<1x2x8x64xf32>, %c: tensor<?xf32>) -> tensor<1x2x8
     } -> tensor<1x2x8x64xf32>
   return %r : tensor<1x2x8x64xf32>
 }
+
+// Without an lse the steps of the sink make their own.
+// NAIVE-LABEL: func.func @sink(
+// NAIVE: %[[P:.*]]:2 = attn.softmax ins(%{{.*}}) outs(%{{.*}}, %{{.*}} : tensor<2x8x?x?xbf16>, tensor<2x8x?xf32>)
+// NAIVE: %[[SHARE:.*]] = linalg.generic {{.*}} ins(%[[P]]#1 : tensor<2x8x?xf32>) outs(%[[P]]#0 : tensor<2x8x?x?xbf16>) attrs = {attn.step = "naive_sink"}
+// NAIVE: linalg.index 1
+// NAIVE: attn.capture_load %{{.*}}[%{{.*}}] : tensor<8xf16> -> f16
+// NAIVE-NOT: naive_sink_lse
+// NAIVE: linalg.generic {{.*}} ins(%[[SHARE]], {{.*}}attn.step = "naive_pv"
+// MATH-LABEL: func.func @sink(
+// MATH: attn.step = "math_lse"
+// MATH: attn.step = "math_where"
+// MATH: attn.step = "math_sink"
+// MATH-NOT: math_sink_lse
+// MATH: attn.step = "math_pv"
+func.func @sink(%q: tensor<2x8x?x64xbf16>, %s: tensor<8xf16>) -> tensor<2x8x?x64xbf16> {
+  %r = attn.attention ins(%q, %q, %q : tensor<2x8x?x64xbf16>, tensor<2x8x?x64xbf16>, tensor<2x8x?x64xbf16>)
+    sink(%s : tensor<8xf16>)
+    outs(%q : tensor<2x8x?x64xbf16>) -> tensor<2x8x?x64xbf16>
+  return %r : tensor<2x8x?x64xbf16>
+}
+
+// NAIVE-LABEL: func.func @sink_lse(
+// NAIVE: %[[P:.*]]:2 = attn.softmax
+// NAIVE: attn.step = "naive_sink"
+// NAIVE: %[[LSE:.*]] = linalg.generic {{.*}} outs(%[[P]]#1 : tensor<2x8x?xf32>) attrs = {attn.step = "naive_sink_lse"}
+// NAIVE: return %{{.*}}, %[[LSE]]
+// MATH-LABEL: func.func @sink_lse(
+// MATH: %[[LSE:.*]] = linalg.generic {{.*}}attn.step = "math_sink_lse"
+// MATH: return %{{.*}}, %[[LSE]]
+func.func @sink_lse(%q: tensor<2x8x?x64xbf16>, %s: tensor<8xf32>, %l: tensor<2x8x?xf32>)
+    -> (tensor<2x8x?x64xbf16>, tensor<2x8x?xf32>) {
+  %r:2 = attn.attention ins(%q, %q, %q : tensor<2x8x?x64xbf16>, tensor<2x8x?x64xbf16>, tensor<2x8x?x64xbf16>)
+    sink(%s : tensor<8xf32>)
+    outs(%q, %l : tensor<2x8x?x64xbf16>, tensor<2x8x?xf32>) -> tensor<2x8x?x64xbf16>, tensor<2x8x?xf32>
+  return %r#0, %r#1 : tensor<2x8x?x64xbf16>, tensor<2x8x?xf32>
+}

@@ -49,16 +49,6 @@ func.func @head_dim(%q: memref<1x2x8x84xf16>, %o: memref<1x2x8x84xf16>) {
 
 // -----
 
-func.func @sink(%q: memref<1x2x8x64xf16>, %s: memref<2xf32>, %o: memref<1x2x8x64xf16>) {
-  // expected-error@+2 {{attention sinks (sink) are not supported yet}}
-  // expected-note@+1 {{supported: }}
-  attn.attention ins(%q, %q, %q : memref<1x2x8x64xf16>, memref<1x2x8x64xf16>, memref<1x2x8x64xf16>)
-    sink(%s : memref<2xf32>) outs(%o : memref<1x2x8x64xf16>)
-  return
-}
-
-// -----
-
 func.func @captures(%q: memref<1x2x8x64xf16>, %s: memref<2xf64>, %o: memref<1x2x8x64xf16>) {
   // expected-error@+2 {{captures of f64 are not supported yet}}
   // expected-note@+1 {{captures of f16, bf16, f32, i1, i8, i32 and i64}}

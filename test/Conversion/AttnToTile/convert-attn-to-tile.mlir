@@ -56,6 +56,14 @@ func.func @everything(%q: memref<1x2x?x32xf32>, %k: memref<1x2x?x32xf32>, %v: me
   return
 }
 
+func.func @sink(%q: memref<1x2x?x64xbf16>, %o: memref<1x2x?x64xbf16>, %lse: memref<1x2x?xf32>, %s: memref<2xf16>) {
+  attn.attention ins(%q, %q, %q : memref<1x2x?x64xbf16>, memref<1x2x?x64xbf16>, memref<1x2x?x64xbf16>)
+    sink(%s : memref<2xf16>)
+    outs(%o, %lse : memref<1x2x?x64xbf16>, memref<1x2x?xf32>)
+    {schedule = #attn.schedule<block_m = 64, block_n = 32, num_stages = 2, num_warps = 4>}
+  return
+}
+
 // Head dimensions that aren't multiples of a matrix instruction's depth: tiles
 // have more columns than the memrefs, on the GPU only. Costs don't count them.
 // CHECK-LABEL: func.func @head_dims(
@@ -123,6 +131,25 @@ func.func @head_dims(%q: memref<1x2x?x40xf16>, %v: memref<1x2x?x72xf16>, %o: mem
 // CHECK: tile.online_softmax %{{.*}} scale %[[ONE]]
 // CHECK: math.log
 // CHECK: tile.store %{{.*}}, %[[LSE]][%{{.*}}, %[[H]], %[[M]]]
+
+// The sink takes its share of the sum by the lse over the keys, and joins the
+// lse that is stored.
+// CHECK-LABEL: tile.kernel @fused_attn_s16816_bf16_d64(
+// CHECK-SAME: %[[O:[a-z0-9]+]]: memref<1x2x?x64xbf16>, %[[LSE_OUT:[a-z0-9]+]]: memref<1x2x?xf32>, %[[SINK:[a-z0-9]+]]: memref<2xf16>)
+// CHECK: %[[LOOP:.*]]:3 = tile.kv_loop
+// CHECK: %[[LSE:.*]] = arith.select
+// CHECK: %[[F16:.*]] = tile.gather %[[SINK]][%{{.*}}] in_bounds [0] : memref<2xf16>, (i32) -> f16
+// CHECK: %[[F32:.*]] = arith.extf %[[F16]] : f16 to f32
+// CHECK: %[[SINKS:.*]] = tensor.splat %[[F32]] : tensor<64xf32>
+// CHECK: %[[DIFFERENCE:.*]] = arith.subf %[[SINKS]], %[[LSE]]
+// CHECK: %[[WEIGHT:.*]] = math.exp %[[DIFFERENCE]]
+// CHECK: %[[FACTOR:.*]] = arith.addf %{{.*}}, %[[WEIGHT]]
+// CHECK: %[[TOTAL:.*]] = arith.mulf %[[LOOP]]#2, %[[FACTOR]]
+// CHECK: arith.divf %{{.*}}, %[[TOTAL]]
+// CHECK: tile.store {{.*}}, %[[O]]
+// CHECK: %[[LOG:.*]] = math.log1p
+// CHECK: %[[WITH_SINK:.*]] = arith.addf %{{.*}}, %[[LOG]]
+// CHECK: tile.store %[[WITH_SINK]], %[[LSE_OUT]]
 
 // CHECK-LABEL: tile.kernel @fused_attn_s16816_f16_d40_72(
 // CHECK: tile.load %{{.*}} : memref<1x2x?x40xf16> -> tensor<128x48xf16>

@@ -564,3 +564,30 @@ func.func @capture_too_few_heads(%q: !q, %t: tensor<3xi1>) -> !q {
     } -> !q
   return %r : !q
 }
+
+// -----
+
+!q = tensor<2x4x8x64xf32>
+func.func @sink_size(%q: !q, %s: tensor<3xf32>) -> !q {
+  // expected-error@+1 {{sink must hold one f16, bf16 or f32 logit for each of the 4 query heads, not be 'tensor<3xf32>'}}
+  %r = attn.attention ins(%q, %q, %q : !q, !q, !q) sink(%s : tensor<3xf32>) outs(%q : !q) -> !q
+  return %r : !q
+}
+
+// -----
+
+!q = tensor<2x4x8x64xf32>
+func.func @sink_dynamic(%q: !q, %s: tensor<?xf32>) -> !q {
+  // expected-error@+1 {{logit for each of the 4 query heads, not be 'tensor<?xf32>'}}
+  %r = attn.attention ins(%q, %q, %q : !q, !q, !q) sink(%s : tensor<?xf32>) outs(%q : !q) -> !q
+  return %r : !q
+}
+
+// -----
+
+!q = tensor<2x4x8x64xf32>
+func.func @sink_type(%q: !q, %s: tensor<4xi32>) -> !q {
+  // expected-error@+1 {{logit for each of the 4 query heads, not be 'tensor<4xi32>'}}
+  %r = attn.attention ins(%q, %q, %q : !q, !q, !q) sink(%s : tensor<4xi32>) outs(%q : !q) -> !q
+  return %r : !q
+}

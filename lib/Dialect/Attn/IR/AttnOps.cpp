@@ -155,6 +155,19 @@ static LogicalResult verifyShapes(AttentionOp op) {
   return success();
 }
 
+static LogicalResult verifySink(AttentionOp op) {
+  if (!op.getSink())
+    return success();
+  auto type = cast<ShapedType>(op.getSink().getType());
+  Type element = type.getElementType();
+  if (type.getRank() == 1 && type.getDimSize(0) == op.getNumQueryHeads() &&
+      (element.isF16() || element.isBF16() || element.isF32()))
+    return success();
+  return op.emitOpError("sink must hold one f16, bf16 or f32 logit for each of "
+                        "the ")
+         << op.getNumQueryHeads() << " query heads, not be " << type;
+}
+
 static LogicalResult verifyElementTypes(AttentionOp op) {
   Type type = op.getElementType();
   if (!isa<FloatType>(type))
@@ -221,7 +234,8 @@ static LogicalResult verifyShortSchedules(AttentionOp op) {
 
 LogicalResult AttentionOp::verify() {
   if (failed(verifyRequiredOperands(*this)) || failed(verifyForm(*this)) ||
-      failed(verifyShapes(*this)) || failed(verifyElementTypes(*this)))
+      failed(verifyShapes(*this)) || failed(verifyElementTypes(*this)) ||
+      failed(verifySink(*this)))
     return failure();
   if (getScaleValue() && getScaleAttr())
     return emitOpError("has both a scale attribute and a scale operand");

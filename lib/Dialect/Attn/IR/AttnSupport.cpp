@@ -20,7 +20,8 @@ static InFlightDiagnostic refuse(AttentionOp op, const Twine &what) {
                        "dimensions in multiples of "
                     << kHeadDimGranule << " up to " << kMaxHeadDim
                     << " (q/k and v may differ), any lengths, grouped-query "
-                       "heads, lse, score_mod and mask_mod, and captures of "
+                       "heads, sink, lse, score_mod and mask_mod, and captures "
+                       "of "
                     << kCaptureTypes;
   return diag;
 }
@@ -69,8 +70,6 @@ static LogicalResult verifyCaptures(AttentionOp op) {
 LogicalResult attn::verifySupported(AttentionOp op) {
   if (failed(verifyCaptures(op)))
     return failure();
-  if (op.getSink())
-    return refuse(op, "attention sinks (sink) are");
   if (op.getCuQ() || op.getCuK())
     return refuse(op, "packed sequences (cu_q, cu_k) are");
   if (op.getKvLen() || op.getBlockTable())

@@ -42,6 +42,7 @@ def AttentionOp : Attn_Op<"attention", [
     | `v` | [B, Hkv, Nk, Dv] | as q |
     | `captures` | any | read by `attn.capture_load` in the regions |
     | `scale` | scalar | f32; excludes the `scale` attribute |
+    | `sink` (optional) | [Hq] | f16, bf16 or f32 |
     | `o` (outs) | [B, Hq, Nq, Dv] | as q |
     | `lse` (outs, optional) | [B, Hq, Nq] | f32, natural logarithm |
 
@@ -56,9 +57,19 @@ def AttentionOp : Attn_Op<"attention", [
     of [B, 1, 1, Nk], document numbers, slopes, lengths of padded keys: all are
     captures.
 
+    `sink` is one more score per query head, of a key whose value is 0: it only
+    joins the denominator. It is a logit in natural units, which neither `scale`
+    nor the rules touch, and counts in `lse`, the log of the whole denominator:
+
+    ```
+    lse[b,h,i]  = log(exp(sink[h]) + sum_{j in J} exp(s[j]))
+    ```
+
+    A sink of -inf is as good as none, and one of +inf gives o = 0.
+
     Contract:
 
-    - A row that sees no key gives o = 0 and lse = -inf.
+    - A row that sees no key gives o = 0 and lse = -inf, or its sink.
     - Only `mask_mod` = false hides a key. A finite score, however negative,
       never does. A score of -inf has weight 0.
     - NaN or Inf in a masked key never matters.
@@ -68,9 +79,9 @@ def AttentionOp : Attn_Op<"attention", [
     it in. With `short_schedules`, which go by increasing query length, it is
     for the sequences that are longer than all of theirs.
 
-    The remaining operands (`sink`, `cu_q`, `cu_k`, `kv_len`, `block_table`,
-    `q_scale`, `k_scale`, `v_scale`) fix the operator's form; a lowering that
-    can't serve one yet refuses it by name.
+    The remaining operands (`cu_q`, `cu_k`, `kv_len`, `block_table`, `q_scale`,
+    `k_scale`, `v_scale`) fix the operator's form; a lowering that can't serve
+    one yet refuses it by name.
 
     Example:
 
