@@ -71,12 +71,18 @@ static LogicalResult isolateEntry(ModuleOp module, func::FuncOp entry) {
   return success();
 }
 
-/// Clones `module` and leaves only its entry function in it, which is `entry`;
-/// null after an error.
-static OwningOpRef<ModuleOp> cloneEntry(ModuleOp module, StringRef name,
+/// Looks up the target of `options` and clones `module`, leaving only its entry
+/// function, which is `entry`; null after an error.
+static OwningOpRef<ModuleOp> cloneEntry(ModuleOp module,
+                                        const ::attn::CompileOptions &options,
+                                        const mlir::attn::TargetInfo *&target,
                                         func::FuncOp &entry) {
+  target = mlir::attn::TargetInfo::lookupOrEmitError(options.target,
+                                                     module.getLoc());
+  if (!target)
+    return {};
   OwningOpRef<ModuleOp> clone = module.clone();
-  entry = findEntry(*clone, name);
+  entry = findEntry(*clone, options.entry);
   if (!entry || failed(isolateEntry(*clone, entry)))
     return {};
   return clone;
@@ -201,12 +207,9 @@ namespace attn {
 
 llvm::Expected<OwningOpRef<ModuleOp>> lower(ModuleOp module,
                                             const CompileOptions &options) {
-  const auto *target = mlir::attn::TargetInfo::lookupOrEmitError(
-      options.target, module.getLoc());
+  const mlir::attn::TargetInfo *target;
   func::FuncOp entry;
-  OwningOpRef<ModuleOp> clone;
-  if (target)
-    clone = cloneEntry(module, options.entry, entry);
+  OwningOpRef<ModuleOp> clone = cloneEntry(module, options, target, entry);
   if (!clone)
     return llvm::createStringError("can't compile the module");
 
@@ -243,12 +246,9 @@ llvm::Expected<tile::TileMap> mapTiles(ModuleOp module,
   auto getError = [] {
     return llvm::createStringError("can't map the tiles of the module");
   };
-  const auto *target = mlir::attn::TargetInfo::lookupOrEmitError(
-      options.target, module.getLoc());
+  const mlir::attn::TargetInfo *target;
   func::FuncOp entry;
-  OwningOpRef<ModuleOp> clone;
-  if (target)
-    clone = cloneEntry(module, options.entry, entry);
+  OwningOpRef<ModuleOp> clone = cloneEntry(module, options, target, entry);
   mlir::attn::AttentionOp op;
   if (clone)
     op = findAttention(entry);

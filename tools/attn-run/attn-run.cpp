@@ -2,15 +2,13 @@
 
 #include "../Support/CommonOptions.h"
 #include "../Support/DeviceChoice.h"
+#include "../Support/InputModule.h"
 #include "../Support/Verifier.h"
 #include "attn/Compiler/LoadedProgram.h"
 #include "attn/Runtime/Report.h"
 #include "attn/Runtime/TensorFile.h"
 #include "mlir/IR/Diagnostics.h"
-#include "mlir/IR/MLIRContext.h"
-#include "mlir/Parser/Parser.h"
 #include "llvm/Support/InitLLVM.h"
-#include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/WithColor.h"
 
 namespace cl = llvm::cl;
@@ -304,18 +302,11 @@ int main(int argc, char **argv) {
   cl::ParseCommandLineOptions(argc, argv,
                               "Runs, checks and times an attention operator\n");
 
-  mlir::DialectRegistry registry;
-  mlir::attn::registerAttncDialects(registry);
-  // One small module: starting threads costs more than they save.
-  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
-  context.printOpOnDiagnostic(false);
-  llvm::SourceMgr sources;
-  mlir::SourceMgrDiagnosticHandler handler(sources, &context);
-  auto module = mlir::parseSourceFile<mlir::ModuleOp>(common.inputFile, sources,
-                                                      &context);
+  InputModule input(common.inputFile);
+  mlir::ModuleOp module = input.get();
   if (!module)
     return EXIT_FAILURE;
-  llvm::Expected<bool> success = runVariants(*module);
+  llvm::Expected<bool> success = runVariants(module);
   if (success)
     return *success ? EXIT_SUCCESS : EXIT_FAILURE;
   llvm::WithColor::error(llvm::errs(), "attn-run")

@@ -2,13 +2,11 @@
 
 #include "../Support/CommonOptions.h"
 #include "../Support/DeviceChoice.h"
+#include "../Support/InputModule.h"
 #include "Candidates.h"
 #include "TuneReport.h"
 #include "attn/Dialect/Attn/IR/AttnSupport.h"
-#include "mlir/IR/MLIRContext.h"
-#include "mlir/Parser/Parser.h"
 #include "llvm/Support/InitLLVM.h"
-#include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/WithColor.h"
 
 namespace cl = llvm::cl;
@@ -253,26 +251,19 @@ int main(int argc, char **argv) {
       "Searches for a schedule of an attention operator that is faster than "
       "the table's\n");
 
-  mlir::DialectRegistry registry;
-  mlir::attn::registerAttncDialects(registry);
-  // One small module: starting threads costs more than they save.
-  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
-  context.printOpOnDiagnostic(false);
-  llvm::SourceMgr sources;
-  mlir::SourceMgrDiagnosticHandler handler(sources, &context);
-  auto module = mlir::parseSourceFile<mlir::ModuleOp>(common.inputFile, sources,
-                                                      &context);
+  InputModule input(common.inputFile);
+  mlir::ModuleOp module = input.get();
   if (!module)
     return EXIT_FAILURE;
   // A diagnostic says more than the error that follows it.
   bool isDiagnosed = false;
   mlir::ScopedDiagnosticHandler errorWatcher(
-      &context, [&](mlir::Diagnostic &diagnostic) {
+      &input.getContext(), [&](mlir::Diagnostic &diagnostic) {
         isDiagnosed |=
             diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error;
         return mlir::failure();
       });
-  llvm::Error error = run(*module);
+  llvm::Error error = run(module);
   if (!error)
     return EXIT_SUCCESS;
   const std::string message = llvm::toString(std::move(error));
