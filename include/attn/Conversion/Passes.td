@@ -78,7 +78,9 @@ def ConvertTileToHopper : Pass<"convert-tile-to-hopper", "::mlir::tile::KernelOp
 
     The loop's `qk` region must hold one product of the Q tile, loaded before the
     loop, with a tile loaded in the region, and its `pv` region one product with
-    a tile loaded there, whose result it yields. Other kernels are refused.
+    a tile loaded there, whose result it yields. Other loops are refused. A kernel
+    without a loop over keys stays as it is: `convert-hopper-to-nvvm` lowers it as
+    `convert-tile-to-nvvm` does.
 
     How products and softmax overlap, whether the kernel is persistent and what
     else there is to choose says the kernel's attribute `attn.warp_roles`
@@ -238,6 +240,9 @@ def ConvertHopperToNVVM : Pass<"convert-hopper-to-nvvm", "::mlir::ModuleOp"> {
     the kernel, with its sizes and strides, a box of 64 columns by the rows of a
     tile, the 128-byte swizzle and zero fill. The launches in the plan
     (`attn.plan`) get them as arguments of type `tensor_map`.
+
+    Kernels without roles, which may stand beside them, become what
+    `convert-tile-to-nvvm` makes of them.
 
     Slots lie in dynamic shared memory, aligned to 1024 bytes by the kernel
     itself, with their mbarriers behind them. Tile `n` of a ring is in slot

@@ -22,14 +22,19 @@ struct ConvertHopperToNVVMPass
     : attn::impl::ConvertHopperToNVVMBase<ConvertHopperToNVVMPass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    SmallVector<tile::KernelOp> kernels = llvm::to_vector(
-        llvm::make_filter_range(module.getOps<tile::KernelOp>(), hasRoles));
+    auto kernels = llvm::to_vector(module.getOps<tile::KernelOp>());
     if (kernels.empty())
       return;
     int64_t maxSharedBytes = attn::TargetInfo::lookup("sm_90a")->maxSharedBytes;
     gpu::GPUModuleOp gpuModule = tile::createGPUModule(module);
     LLVM::GlobalOp sharedMemory = tile::createSharedMemory(gpuModule);
     for (tile::KernelOp kernel : kernels) {
+      if (!hasRoles(kernel)) {
+        if (failed(tile::lowerKernel(kernel, gpuModule, sharedMemory,
+                                     maxSharedBytes)))
+          return signalPassFailure();
+        continue;
+      }
       HopperLowering lowering(kernel, gpuModule, sharedMemory, maxSharedBytes);
       if (failed(lowering.run()))
         return signalPassFailure();

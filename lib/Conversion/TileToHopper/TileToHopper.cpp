@@ -96,6 +96,10 @@ struct ConvertTileToHopperPass
 
   void runOnOperation() override {
     KernelOp kernel = getOperation();
+    bool hasLoop = kernel.walk([](KVLoopOp) { return WalkResult::interrupt(); })
+                       .wasInterrupted();
+    if (!hasLoop)
+      return;
     FailureOr<KVLoopKernel> parts = KVLoopKernel::match(kernel);
     if (failed(parts) || failed(split(kernel, *parts)))
       return signalPassFailure();

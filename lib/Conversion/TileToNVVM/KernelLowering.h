@@ -161,6 +161,10 @@ protected:
   int64_t sharedBytes = 0;
 };
 
+/// Lowers a kernel without warp roles and erases it.
+LogicalResult lowerKernel(KernelOp kernel, gpu::GPUModuleOp module,
+                          LLVM::GlobalOp sharedMemory, int64_t maxSharedBytes);
+
 } // namespace mlir::tile
 
 #endif // ATTN_LIB_CONVERSION_TILETONVVM_KERNELLOWERING_H

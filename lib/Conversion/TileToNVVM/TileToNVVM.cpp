@@ -30,6 +30,19 @@ LLVM::GlobalOp tile::createSharedMemory(gpu::GPUModuleOp module) {
                                 /*alignment=*/128, /*addrSpace=*/3);
 }
 
+LogicalResult tile::lowerKernel(KernelOp kernel, gpu::GPUModuleOp module,
+                                LLVM::GlobalOp sharedMemory,
+                                int64_t maxSharedBytes) {
+  if (!llvm::isPowerOf2_32(kernel.getNumWarps()))
+    return kernel.emitOpError("num_warps must be a power of two, not ")
+           << kernel.getNumWarps();
+  KernelLowering lowering(kernel, module, sharedMemory, maxSharedBytes);
+  if (failed(lowering.run()))
+    return failure();
+  kernel.erase();
+  return success();
+}
+
 namespace {
 struct ConvertTileToNVVM
     : attn::impl::ConvertTileToNVVMBase<ConvertTileToNVVM> {
@@ -47,16 +60,9 @@ struct ConvertTileToNVVM
     gpu::GPUModuleOp gpuModule = createGPUModule(module);
     LLVM::GlobalOp sharedMemory = createSharedMemory(gpuModule);
     for (KernelOp kernel : kernels) {
-      if (!llvm::isPowerOf2_32(kernel.getNumWarps())) {
-        kernel.emitOpError("num_warps must be a power of two, not ")
-            << kernel.getNumWarps();
+      if (failed(lowerKernel(kernel, gpuModule, sharedMemory,
+                             info->maxSharedBytes)))
         return signalPassFailure();
-      }
-      KernelLowering lowering(kernel, gpuModule, sharedMemory,
-                              info->maxSharedBytes);
-      if (failed(lowering.run()))
-        return signalPassFailure();
-      kernel.erase();
     }
   }
 };

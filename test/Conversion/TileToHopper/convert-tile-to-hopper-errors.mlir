@@ -1,12 +1,5 @@
 // RUN: attn-opt %s --convert-tile-to-hopper --split-input-file --verify-diagnostics
 
-// expected-error @+1 {{needs exactly one tile.kv_loop to be split into warp roles; it has 0}}
-tile.kernel @no_loop() attributes {num_warps = 4 : i32} {
-  tile.return
-}
-
-// -----
-
 !mem = memref<?x?x64xbf16, strided<[?, ?, 1]>>
 
 tile.kernel @rows(%q: !mem, %k: !mem, %v: !mem, %o: !mem, %n: i32) attributes {num_warps = 4 : i32} {

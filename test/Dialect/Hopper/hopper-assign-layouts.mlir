@@ -29,3 +29,16 @@ tile.kernel @products() attributes {num_warps = 12 : i32} {
     }
   tile.return
 }
+
+// -----
+
+// A kernel without roles is one of mma.sync's.
+// CHECK: #[[$BLOCKED:.*]] = #tile.blocked
+// CHECK-LABEL: tile.kernel @no_roles
+tile.kernel @no_roles(%x: memref<64x64xf32>) attributes {num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  // CHECK: tile.load {{.*}} -> tensor<64x64xf32, #[[$BLOCKED]]>
+  %t = tile.load %x[%c0, %c0] : memref<64x64xf32> -> tensor<64x64xf32>
+  tile.store %t, %x[%c0, %c0] : tensor<64x64xf32>, memref<64x64xf32>
+  tile.return
+}

@@ -40,8 +40,9 @@ struct HopperAssignLayoutsPass
     WarpSpecializeOp roles;
     kernel.walk([&](WarpSpecializeOp op) { roles = op; });
     if (!roles) {
-      kernel.emitOpError("has no warp roles; run convert-tile-to-hopper first");
-      return signalPassFailure();
+      if (failed(tile::assignLayouts(kernel)))
+        signalPassFailure();
+      return;
     }
     auto layout = tile::MmaLayoutAttr::get(
         &getContext(), kWarpsPerWarpgroup * roles.getWarpgroups());

@@ -335,6 +335,10 @@ LogicalResult LayoutAssigner::propagateVectors() {
   return result;
 }
 
+LogicalResult tile::assignLayouts(KernelOp kernel) {
+  return LayoutAssigner(kernel).run();
+}
+
 LogicalResult tile::assignRegisterLayouts(KernelOp kernel,
                                           Attribute tileLayout) {
   LayoutAssigner assigner(kernel, tileLayout);
@@ -346,7 +350,7 @@ namespace {
 struct TileAssignLayouts
     : tile::impl::TileAssignLayoutsBase<TileAssignLayouts> {
   void runOnOperation() override {
-    if (failed(LayoutAssigner(getOperation()).run()))
+    if (failed(assignLayouts(getOperation())))
       signalPassFailure();
   }
 };

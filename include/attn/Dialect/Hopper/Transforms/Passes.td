@@ -12,6 +12,8 @@ def HopperAssignLayouts : Pass<"hopper-assign-layouts", "::mlir::tile::KernelOp"
     product leaves in registers, each warpgroup holding 64 rows. The left
     operand of a product that comes from registers is converted to
     `#tile.operand`, which moves nothing. Vectors follow from their uses.
+
+    A kernel without warp roles gets the layouts of `tile-assign-layouts`.
   }];
 }
 

@@ -15,6 +15,9 @@ namespace mlir::tile {
 #define GEN_PASS_REGISTRATION
 #include "attn/Dialect/Tile/Transforms/Passes.h.inc"
 
+/// What tile-assign-layouts does.
+LogicalResult assignLayouts(KernelOp kernel);
+
 /// Gives every tile of `kernel` that has no layout one in registers:
 /// `tileLayout` to those of rank 2; those of rank 1 follow from their uses.
 LogicalResult assignRegisterLayouts(KernelOp kernel, Attribute tileLayout);
