@@ -49,6 +49,8 @@ static void buildFrontEnd(OpPassManager &pm, Variant variant,
     pm.addNestedPass<func::FuncOp>(createAttnSelectSchedule({targetName}));
     pm.addPass(createAttnBufferize());
     pm.addPass(createConvertAttnToTile({targetName}));
+    // What surrounds the attention: copies into a cache, score outputs.
+    pm.addPass(createConvertLinalgToTile({targetName}));
     return;
   }
   pm.addNestedPass<func::FuncOp>(

@@ -27,11 +27,8 @@ Expr Expr::apply(Op op, std::vector<Expr> operands) {
   return expr;
 }
 
-std::optional<std::pair<Symbol, Symbol>> Expr::getSymbolEquality() const {
-  if (op != Op::Eq || operands[0].op != Op::Symbol ||
-      operands[1].op != Op::Symbol)
-    return std::nullopt;
-  return std::pair(operands[0].symbolRef, operands[1].symbolRef);
+std::optional<Symbol> Expr::getSymbol() const {
+  return op == Op::Symbol ? std::optional(symbolRef) : std::nullopt;
 }
 
 static llvm::Error overflow() {

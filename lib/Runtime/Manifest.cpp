@@ -553,10 +553,50 @@ llvm::Expected<Manifest> Manifest::parse(llvm::StringRef json) {
   return std::move(parser.manifest);
 }
 
+using Shapes = std::vector<llvm::SmallVector<int64_t, 4>>;
+
+/// The value of `expr`; none where it depends on more than sizes in `shapes`
+/// that are known.
+static std::optional<int64_t> evaluateSizes(const Expr &expr,
+                                            const Shapes &shapes) {
+  bool isKnown = true;
+  llvm::Expected<int64_t> value = expr.evaluate([&](const Symbol &symbol) {
+    int64_t size = symbol.kind == Symbol::Kind::Dim
+                       ? shapes[symbol.argument][symbol.dim]
+                       : kDynamicSize;
+    isKnown &= size != kDynamicSize;
+    return size;
+  });
+  if (value)
+    return isKnown && *value >= 0 ? std::optional(*value) : std::nullopt;
+  llvm::consumeError(value.takeError());
+  return std::nullopt;
+}
+
+/// Sets a size that isn't known, if `condition` says what it equals. Returns
+/// whether it did.
+static bool inferSize(const Expr &condition, Shapes &shapes) {
+  if (condition.getOp() != Expr::Op::Eq)
+    return false;
+  const std::vector<Expr> &sides = condition.getOperands();
+  for (auto [size, definition] :
+       {std::pair(&sides[0], &sides[1]), {&sides[1], &sides[0]}}) {
+    const std::optional<Symbol> symbol = size->getSymbol();
+    if (!symbol || symbol->kind != Symbol::Kind::Dim ||
+        shapes[symbol->argument][symbol->dim] != kDynamicSize)
+      continue;
+    if (std::optional<int64_t> value = evaluateSizes(*definition, shapes)) {
+      shapes[symbol->argument][symbol->dim] = *value;
+      return true;
+    }
+  }
+  return false;
+}
+
 llvm::Expected<std::vector<llvm::SmallVector<int64_t, 4>>>
 Manifest::inferShapes(
     llvm::ArrayRef<llvm::SmallVector<int64_t, 4>> inputShapes) const {
-  std::vector<llvm::SmallVector<int64_t, 4>> shapes;
+  Shapes shapes;
   for (const Argument &argument : arguments) {
     shapes.push_back(argument.shape);
     if (argument.isOutput)
@@ -575,17 +615,10 @@ Manifest::inferShapes(
   if (!inputShapes.empty())
     return llvm::createStringError("more shapes than inputs");
 
-  for (const Check &check : checks) {
-    const auto equality = check.condition.getSymbolEquality();
-    if (!equality || equality->first.kind != Symbol::Kind::Dim ||
-        equality->second.kind != Symbol::Kind::Dim)
-      continue;
-    int64_t &first = shapes[equality->first.argument][equality->first.dim];
-    int64_t &second = shapes[equality->second.argument][equality->second.dim];
-    if (first == kDynamicSize)
-      first = second;
-    else if (second == kDynamicSize)
-      second = first;
+  // One size may follow from another that a later check gives.
+  while (llvm::any_of(checks, [&](const Check &check) {
+    return inferSize(check.condition, shapes);
+  })) {
   }
   for (auto [argument, shape] : llvm::zip_equal(arguments, shapes))
     if (llvm::is_contained(shape, kDynamicSize))

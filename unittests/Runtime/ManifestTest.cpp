@@ -175,6 +175,12 @@ TEST(ManifestTest, InfersOutputShapesFromChecks) {
                        "no shape for input 'scale'"));
   EXPECT_TRUE(contains(getError(manifest.inferShapes({{2, 16, 100}, {}})),
                        "input 'q' needs 4 dimensions, got 3"));
+  // A size may be an expression of others.
+  const std::string sum = edit(
+      "\"checks\": [",
+      R"("checks": [{"expr": ["eq", ["add", "q.dim0", 3], "o.dim0"], "message": ""},)");
+  EXPECT_EQ(get(get(Manifest::parse(sum)).inferShapes({{2, 16, 100, 64}, {}})),
+            Shapes({{2, 16, 100, 64}, {}, {5, 16, 100, 64}}));
   // o.dim0 is free in the manifest as it stands.
   EXPECT_TRUE(contains(
       getError(

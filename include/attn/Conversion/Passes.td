@@ -118,7 +118,8 @@ def ConvertLinalgToTile
     | reduction of the last dimension (add, max, min) | a block of rows per program |
 
     A `linalg.fill` right before the op that accumulates into its result is the
-    start of that op's accumulator, not a kernel. `memref.copy` stays a copy.
+    start of that op's accumulator, not a kernel. `memref.copy` stays a copy
+    where both sides are contiguous, and is elementwise elsewhere.
 
     Kernels are named after the attribute `attn.step`, for matrix products the
     path, and the element type, e.g. `naive_qk_s16816_bf16`. A matrix product's

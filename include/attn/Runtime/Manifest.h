@@ -58,8 +58,10 @@ public:
   /// `operands` as many as `op` takes.
   static Expr apply(Op op, std::vector<Expr> operands);
 
-  /// The two symbols of `["eq", symbol, symbol]`.
-  std::optional<std::pair<Symbol, Symbol>> getSymbolEquality() const;
+  Op getOp() const { return op; }
+  /// The symbol that the expression is, if it is one.
+  std::optional<Symbol> getSymbol() const;
+  const std::vector<Expr> &getOperands() const { return operands; }
 
   using SymbolValues = llvm::function_ref<int64_t(const Symbol &)>;
   llvm::Expected<int64_t> evaluate(SymbolValues symbols) const;

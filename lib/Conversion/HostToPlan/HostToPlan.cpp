@@ -47,10 +47,13 @@ private:
   LogicalResult addExpandShape(memref::ExpandShapeOp op);
   LogicalResult addCollapseShape(memref::CollapseShapeOp op);
   LogicalResult addCast(memref::CastOp op);
+  LogicalResult addTranspose(memref::TransposeOp op);
+  LogicalResult addSubView(memref::SubViewOp op);
   LogicalResult addKernelArgs(tile::LaunchOp op, Value arg,
                               SmallVectorImpl<Attribute> &args);
 
   FailureOr<Attribute> getExpr(Value value, Operation *user);
+  FailureOr<Attribute> getExpr(OpFoldResult value, Operation *user);
   /// Appends the expressions of a shape whose dynamic sizes are `dynamicSizes`.
   LogicalResult addSizes(ArrayRef<int64_t> shape, ValueRange dynamicSizes,
                          Operation *user, SmallVectorImpl<Attribute> &sizes);
@@ -100,6 +103,12 @@ FailureOr<Attribute> PlanBuilder::getExpr(Value value, Operation *user) {
   return user->emitOpError("uses a value that the plan can't express; host "
                            "code may use constants, memref.dim and integer "
                            "arithmetic on them");
+}
+
+FailureOr<Attribute> PlanBuilder::getExpr(OpFoldResult value, Operation *user) {
+  if (std::optional<int64_t> constant = getConstantIntValue(value))
+    return expr.constant(*constant);
+  return getExpr(cast<Value>(value), user);
 }
 
 LogicalResult PlanBuilder::addSizes(ArrayRef<int64_t> shape,
@@ -356,6 +365,46 @@ LogicalResult PlanBuilder::addCast(memref::CastOp op) {
   return success();
 }
 
+LogicalResult PlanBuilder::addTranspose(memref::TransposeOp op) {
+  FailureOr<BufferView> source = getView(op.getIn(), op);
+  if (failed(source))
+    return failure();
+  BufferView view = *source;
+  for (auto [dim, sourceDim] :
+       llvm::enumerate(AffineMap(op.getPermutation()).getResults())) {
+    unsigned position = cast<AffineDimExpr>(sourceDim).getPosition();
+    view.sizes[dim] = source->sizes[position];
+    view.strides[dim] = source->strides[position];
+  }
+  views[op.getResult()] = view;
+  return success();
+}
+
+LogicalResult PlanBuilder::addSubView(memref::SubViewOp op) {
+  FailureOr<BufferView> source = getView(op.getSource(), op);
+  if (failed(source))
+    return failure();
+  BufferView view{source->buffer, source->offset, {}, {}};
+  llvm::SmallBitVector dropped = op.getDroppedDims();
+  for (auto [dim, offset, size, stride] : llvm::enumerate(
+           op.getMixedOffsets(), op.getMixedSizes(), op.getMixedStrides())) {
+    FailureOr<Attribute> start = getExpr(offset, op);
+    FailureOr<Attribute> count = getExpr(size, op);
+    FailureOr<Attribute> step = getExpr(stride, op);
+    if (failed(start) || failed(count) || failed(step))
+      return failure();
+    Attribute sourceStride = source->strides[dim];
+    if (getPlanConstant(*start) != 0)
+      view.offset = expr.add(view.offset, expr.mul(*start, sourceStride));
+    if (dropped.test(dim))
+      continue;
+    view.sizes.push_back(*count);
+    view.strides.push_back(expr.mul(sourceStride, *step));
+  }
+  views[op.getResult()] = view;
+  return success();
+}
+
 /// The plan has no "greater": such comparisons take their operands the other
 /// way round.
 static bool isGreaterComparison(Operation &op) {
@@ -434,6 +483,8 @@ LogicalResult PlanBuilder::addOp(Operation &op) {
       .Case([&](memref::ExpandShapeOp op) { return addExpandShape(op); })
       .Case([&](memref::CollapseShapeOp op) { return addCollapseShape(op); })
       .Case([&](memref::CastOp op) { return addCast(op); })
+      .Case([&](memref::TransposeOp op) { return addTranspose(op); })
+      .Case([&](memref::SubViewOp op) { return addSubView(op); })
       .Case<memref::DeallocOp, func::ReturnOp, arith::ConstantOp>(
           [](auto) { return success(); })
       .Case<arith::IndexCastOp, arith::IndexCastUIOp>([&](auto cast) {

@@ -49,6 +49,7 @@ public:
       : module(module), target(target), symbols(module) {}
 
   LogicalResult convert() {
+    replaceStridedCopies();
     SmallVector<Operation *> ops;
     module.walk([&](Operation *op) {
       if (isa<linalg::LinalgOp, linalg::SoftmaxOp, SoftmaxOp>(op))
@@ -68,6 +69,24 @@ public:
   }
 
 private:
+  /// The plan copies whole buffers only; a window takes a kernel.
+  void replaceStridedCopies() {
+    module.walk([](memref::CopyOp op) {
+      auto isContiguous = [](Value value) {
+        auto type = cast<MemRefType>(value.getType());
+        return type.getLayout().isIdentity();
+      };
+      if (op.getSource() == op.getTarget() ||
+          (isContiguous(op.getSource()) && isContiguous(op.getTarget())))
+        return;
+      OpBuilder builder(op);
+      auto copy = linalg::CopyOp::create(builder, op.getLoc(), op.getSource(),
+                                         op.getTarget());
+      copy->setDiscardableAttr("attn.step", builder.getStringAttr("copy"));
+      op.erase();
+    });
+  }
+
   static LogicalResult verifyBuffers(Operation *op) {
     if (op->getNumResults() == 0 &&
         llvm::none_of(op->getOperandTypes(), llvm::IsaPred<TensorType>))
