@@ -11,6 +11,11 @@ hopper: for --target=sm_90a, all head dimensions, GQA and a sliding window
 against cuDNN (the window through cudnn-frontend, else compiled FlexAttention).
 ablation: for --target=sm_90a, the table's schedules with one flag changed at a
 time; a ratio below 1 is what the flag is worth.
+mods: score and mask rules against compiled FlexAttention, with the seconds to
+the first result of both.
+skip: masks that hide half of the tiles and more, beside no mask.
+scoremods: trivial score_mods, beside none.
+decode: one query on long K and V, in GB/s, against torch's backends.
 
 B*N = 16384 and H = 2048/D, every pair alone in one process, interleaved after
 heating, medians (a power-limited card: only such ratios compare). TFLOP/s are
@@ -20,6 +25,7 @@ Needs torch with CUDA.
 """
 
 import argparse
+import dataclasses
 import datetime
 import importlib.metadata
 import json
@@ -27,9 +33,10 @@ import time
 
 import operators
 import table
-from compiler import Compiler, ablations, format_schedule, table_schedule
+from compiler import Compiler, Refused, ablations, format_schedule, table_schedule
 
 try:
+    import mod_suites
     import suites
     import torch
     from timing import Gauge
@@ -44,6 +51,7 @@ def select(problems, args):
         for problem in problems
         if problem.dim in (args.dims or [problem.dim])
         and problem.length in (args.lengths or [problem.length])
+        and problem.mod in (args.mods or [problem.mod])
     ]
 
 
@@ -60,21 +68,57 @@ def ablation_problems(args):
     return select(operators.ablation_problems(args.dtype), args)
 
 
+# Suite -> its problems for a dtype.
+MOD_SUITES = {
+    "mods": operators.mods_problems,
+    "skip": operators.skip_problems,
+    "scoremods": operators.scoremods_problems,
+    "decode": operators.decode_problems,
+}
+
+
+def mod_problems(suite, args):
+    return select(MOD_SUITES[suite](args.dtype), args)
+
+
+def suite_problems(suite, args):
+    """What a suite runs; not its schedules and variants."""
+    if suite == "variants":
+        return [operators.VARIANTS_PROBLEM]
+    if suite == "ablation":
+        return ablation_problems(args)
+    if suite == "hopper":
+        return sum(hopper_groups(args).values(), [])
+    if suite not in MOD_SUITES:
+        return fused_problems(args)
+    problems = mod_problems(suite, args)
+    if suite in ("skip", "scoremods"):
+        problems += list(dict.fromkeys(map(operators.without_mods, problems)))
+    return problems
+
+
 def compile_ahead(suite, compiler, args):
     """What a suite is going to load, on all cores."""
-    if suite == "variants":
-        source = operators.VARIANTS_PROBLEM.source()
-        return compiler.compile_all((source, variant) for variant in operators.VARIANTS)
-    if suite == "ablation":
-        problems = ablation_problems(args)
-    elif suite == "hopper":
-        problems = sum(hopper_groups(args).values(), [])
-    else:
-        problems = fused_problems(args)
-    schedule = None if suite == "ablation" else args.schedule
-    compiler.compile_all((problem.source(schedule), "fused") for problem in problems)
+    problems = suite_problems(suite, args)
+    schedule = None if suite in ("ablation", "variants") else args.schedule
+    variants = operators.VARIANTS if suite == "variants" else ("fused",)
+    compiler.compile_all((p.source(schedule), v) for p in problems for v in variants)
     if suite == "ablation":
         compiler.compile_all(list(ablation_programs(problems, compiler)))
+
+
+def report_compiled(suite, compiler, args):
+    """Says what of a suite's fused programs is refused, and what spills."""
+    schedule = None if suite in ("ablation", "variants") else args.schedule
+    for problem in suite_problems(suite, args):
+        about = f"{suite}: {table.describe(dataclasses.asdict(problem))}"
+        try:
+            spilled = compiler.spilled_bytes(problem.source(schedule))
+        except Refused as reason:
+            print(f"{about} refused: {reason}")
+            continue
+        if spilled:
+            print(f"{about}: {spilled} bytes spilled")
 
 
 def ablation_programs(problems, compiler):
@@ -92,6 +136,9 @@ def measure(suite, compiler, gauge, args):
         return suites.hopper_suite(hopper_groups(args), compiler, gauge, args.schedule)
     if suite == "ablation":
         return suites.ablation_suite(ablation_problems(args), compiler, gauge)
+    if suite in MOD_SUITES:
+        run = getattr(mod_suites, f"{suite}_suite")
+        return run(mod_problems(suite, args), compiler, gauge, args.schedule)
     return suites.variants_suite(compiler)
 
 
@@ -140,6 +187,7 @@ def parse_arguments():
     parser.add_argument("--dtype", choices=("bf16", "f16"), default="bf16")
     parser.add_argument("--dims", type=int, nargs="+", help="only these")
     parser.add_argument("--lengths", type=int, nargs="+", help="only these")
+    parser.add_argument("--mods", nargs="+", help="only these rules, by their names in operators.py")
     parser.add_argument("--schedule", help="schedule attribute's fields, instead of the table's")
     parser.add_argument("--json")
     parser.add_argument("--markdown")
@@ -152,6 +200,7 @@ def main():
     if args.compile_only:
         for suite in args.suite:
             compile_ahead(suite, compiler, args)
+            report_compiled(suite, compiler, args)
         return
     torch.manual_seed(0)
     gauge = Gauge()

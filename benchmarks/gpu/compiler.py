@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import tempfile
+import time
 
 from manifest import launched_kernel
 
@@ -30,6 +31,13 @@ class Compiler:
         stem = os.path.join(self.folder, key.hexdigest()[:16])
         if all(os.path.exists(f"{stem}.{kind}") for kind in ("log", self.code)):
             return stem
+        log = self._run(text, variant, stem)
+        with open(stem + ".log", "w") as file:
+            file.write(log)
+        return stem
+
+    def _run(self, text, variant, stem):
+        """What attn-compile said."""
         with open(stem + ".mlir", "w") as file:
             file.write(text)
         command = [self.path, stem + ".mlir", f"--variant={variant}"]
@@ -38,21 +46,28 @@ class Compiler:
         if result.returncode == 1:
             raise Refused(re.search(r"error: (.*)|$", result.stderr)[1] or result.stderr)
         result.check_returncode()
-        with open(stem + ".log", "w") as file:
-            file.write(result.stderr)
-        return stem
+        return result.stderr
+
+    def cold_seconds(self, text, variant="fused"):
+        """Of a process that compiles it, whatever is in the folder."""
+        with tempfile.TemporaryDirectory() as folder:
+            start = time.perf_counter()
+            self._run(text, variant, os.path.join(folder, "program"))
+            return time.perf_counter() - start
 
     def compile_all(self, programs):
-        """Of (text, variant), on all cores; those refused are left for later."""
+        """Of (text, variant), on all cores; those refused, {(text, variant): Refused}, are left for later."""
+        refused = {}
 
         def attempt(program):
             try:
                 self.compile(*program)
-            except Refused:
-                pass
+            except Refused as reason:
+                refused[program] = reason
 
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(attempt, dict.fromkeys(programs)))
+        return refused
 
     def manifest(self, text):
         with open(self.compile(text) + ".json") as file:

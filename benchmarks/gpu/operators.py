@@ -2,29 +2,15 @@
 
 import dataclasses
 
-_POSITION = """
-      %q_len = attn.q_len : i32
-      %kv_len = attn.kv_len : i32
-      %shift = arith.subi %kv_len, %q_len : i32
-      %last = arith.addi %q_idx, %shift : i32"""
-
-_MASKS = {
-    "none": "",
-    "causal": """
-      %visible = arith.cmpi sle, %kv_idx, %last : i32""",
-    "window": """
-      %distance = arith.subi %kv_idx, %last : i32
-      %left = arith.constant {left} : i32
-      %right = arith.constant 0 : i32
-      %not_before = arith.cmpi sge, %distance, %left : i32
-      %not_after = arith.cmpi sle, %distance, %right : i32
-      %visible = arith.andi %not_before, %not_after : i1""",
-}
-
+import mods
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
-    """One attention forward. `window` counts the visible keys, the query's own included."""
+    """One attention forward. `window` counts the visible keys, the query's own included.
+
+    `mod` names rules of mods.py, beside which `mask` stays "none". `queries` is
+    the number of queries where it isn't that of the keys.
+    """
 
     batch: int
     heads: int
@@ -34,10 +20,14 @@ class Problem:
     dtype: str = "bf16"
     kv_heads: int = 0
     window: int = 0
+    mod: str = ""
+    queries: int = 0
 
     def __post_init__(self):
         if not self.kv_heads:
             object.__setattr__(self, "kv_heads", self.heads)
+        if not self.queries:
+            object.__setattr__(self, "queries", self.length)
 
     @classmethod
     def of_tokens(cls, dim, length, mask="none", **kwargs):
@@ -56,35 +46,53 @@ class Problem:
     @property
     def shapes(self):
         """Of the tensor arguments, by name."""
-        q = (self.batch, self.heads, self.length, self.dim)
+        q = (self.batch, self.heads, self.queries, self.dim)
         kv = (self.batch, self.kv_heads, self.length, self.dim)
         return {"q": q, "k": kv, "v": kv, "o": q}
 
     @property
     def bytes(self):
         """Of Q, K and V."""
-        return 2 * self.batch * (self.heads + 2 * self.kv_heads) * self.length * self.dim
+        rows = self.heads * self.queries + 2 * self.kv_heads * self.length
+        return 2 * self.batch * rows * self.dim
+
+    @property
+    def rules(self):
+        if self.mask == "window":
+            return mods.mod(f"window {self.window}")
+        return mods.mod(self.mod or self.mask)
 
     def source(self, schedule=None):
         """An attention function with dynamic batch and lengths."""
         q, kv = (f"tensor<?x{h}x?x{self.dim}x{self.dtype}>" for h in (self.heads, self.kv_heads))
-        types = {"q": q, "k": kv, "v": kv, "o": q}
-        args = ", ".join(f'%{n}: {t} {{attn.name = "{n}"}}' for n, t in types.items())
+        rules = self.rules
+        sizes = {"heads": self.heads, "dtype": self.dtype}
+        captures = {name: kind.format(**sizes) for name, kind in rules.captures.items()}
+        inputs = {"q": q, "k": kv, "v": kv, **captures}
+        args = ", ".join(f'%{n}: {t} {{attn.name = "{n}"}}' for n, t in {**inputs, "o": q}.items())
         attrs = f"{{schedule = #attn.schedule<{schedule}>}}" if schedule else ""
+        names = ", ".join(f"%{name}" for name in inputs)
+        index = "%b: i32, %h: i32, %q_idx: i32, %kv_idx: i32"
+        index += "".join(f", %{name}: {kind}" for name, kind in captures.items())
+        regions = ""
+        if rules.score:
+            body = rules.score.format(**captures, **sizes)
+            regions += f"""
+    score_mod (%s: f32, {index}) {{{body}
+      attn.yield %result : f32
+    }}"""
+        if rules.mask:
+            body = rules.mask.format(**captures, **sizes)
+            regions += f"""
+    mask_mod ({index}) {{{body}
+      attn.yield %visible : i1
+    }}"""
         return f"""func.func @attention({args}) -> {q} {{
-  %r = attn.attention ins(%q, %k, %v : {q}, {kv}, {kv}) outs(%o : {q}) {attrs}
-    {self._mask_mod()} -> {q}
+  %r = attn.attention ins({names} : {", ".join(inputs.values())}) outs(%o : {q}) {attrs}{regions}
+    -> {q}
   return %r : {q}
 }}
 """
-
-    def _mask_mod(self):
-        if self.mask == "none":
-            return ""
-        visible = _MASKS[self.mask].format(left=1 - self.window)
-        return f"""mask_mod (%b: i32, %h: i32, %q_idx: i32, %kv_idx: i32) {{{_POSITION}{visible}
-      attn.yield %visible : i1
-    }}"""
 
 
 def of_tokens(dims, lengths, dtype="bf16"):
@@ -120,3 +128,57 @@ def ablation_problems(dtype):
 
 VARIANTS = ("naive", "inplace", "math", "fused")
 VARIANTS_PROBLEM = Problem(8, 16, 1024, 64, "causal")
+
+
+# What FlexAttention's users ask for most.
+MODS = (
+    "causal",
+    "window 1024",
+    "document 16",
+    "causal document 16",
+    "prefix 1024",
+    "alibi",
+    "softcap 50",
+    "bias",
+    "head bias",
+    "causal softcap 50",
+)
+# From half to 0.97 of the tiles hidden.
+SKIPS = ("causal", "causal document 4", "causal document 16", "document 4", "document 16")
+SKIPS += tuple(f"window {size}" for size in (4096, 2048, 1024, 512))
+SKIPS += tuple(f"band {size}" for size in (3072, 1024, 256))
+SKIPS += ("neighborhood 24", "neighborhood 4")
+SCORE_MODS = ("double", "relative", "head offset", "alibi")
+
+
+def _with_mods(names, dims, lengths, dtype):
+    return [
+        Problem.of_tokens(dim, length, dtype=dtype, mod=name)
+        for name in names
+        for dim in dims
+        for length in lengths
+    ]
+
+
+def mods_problems(dtype):
+    return _with_mods(MODS, (64, 128), (8192, 16384), dtype)
+
+
+def skip_problems(dtype):
+    return _with_mods(SKIPS, (64, 128), (16384,), dtype)
+
+
+def scoremods_problems(dtype):
+    return _with_mods(SCORE_MODS, (64, 128), (8192, 16384), dtype)
+
+
+def without_mods(problem):
+    return dataclasses.replace(problem, mod="")
+
+
+def decode_problems(dtype):
+    return [
+        Problem(batch, 32, length, 128, dtype=dtype, kv_heads=8, queries=1)
+        for batch in (1, 16)
+        for length in (8192, 32768)
+    ]

@@ -21,14 +21,15 @@ def rotating_inputs(problem):
     return Rotating(make, problem.bytes)
 
 
-def ours(program, problem, inputs):
+def ours(program, problem, inputs, captures=None):
     """The program as a callable that returns the output."""
+    captures = captures or {}
     dtype = peers.DTYPES[problem.dtype]
     out = torch.full(problem.shapes["o"], math.nan, device="cuda", dtype=dtype)
 
     def run():
         q, k, v = inputs()
-        program(q=q, k=k, v=v, o=out)
+        program(q=q, k=k, v=v, o=out, **captures)
         return out
 
     return run

@@ -34,10 +34,11 @@ def geometric_mean(values):
 
 def describe(problem):
     """What is the same in every suite's rows."""
-    mask = MASK_NAMES[problem["mask"]]
+    mask = problem.get("mod") or MASK_NAMES[problem["mask"]]
     if problem["window"]:
         mask += f" {problem['window']}"
-    return f"D={problem['dim']} N={problem['length']} {mask}"
+    batch = f"B={problem['batch']} " if problem.get("queries") == 1 else ""
+    return f"{batch}D={problem['dim']} N={problem['length']} {mask}"
 
 
 def line(row):
@@ -46,6 +47,9 @@ def line(row):
         text = f"{row['variant']:12s} {row['median_us']:8.1f} us (min {row['min_us']:.1f})"
         return f"{text}, error {row['error']:.2e}"
     text = f"{describe(row):25s}"
+    for key, describe_rest in LINES.items():
+        if key in row:
+            return f"{text} {describe_rest(row)}"
     if "change" in row:
         text += f" {row['change'] or row['schedule']:30s}"
     if "refused" in row:
@@ -150,7 +154,137 @@ def variants(rows):
     )
 
 
-SUITES = {"fused": comparison, "hopper": hopper, "ablation": ablation, "variants": variants}
+def mods_line(row):
+    text = f"{row['ratio']:.3f} of {row['peer']}: {row['ours_ms']:.3f} and {row['peer_ms']:.3f} ms, "
+    text += f"spread {percent(row['ours_spread'])} and {percent(row['peer_spread'])}, "
+    text += f"error {row['error']:.2e} and {row['peer_error']:.2e}, "
+    return text + f"first call {row['ours_first_call_s']:.2f} and {row['peer_first_call_s']:.2f} s"
+
+
+def skip_line(row):
+    return (
+        f"hides {percent(row['hidden'])}, {row['over_visible']:.3f} of what the rest would take: "
+        f"{row['ours_ms']:.3f} ms of {row['none_ms']:.3f}, error {row['error']:.2e}"
+    )
+
+
+def scoremods_line(row):
+    return f"{percent(row['overhead'])} over {row['none_ms']:.3f} ms, error {row['error']:.2e}"
+
+
+def decode_line(row):
+    return (
+        f"{row['kernel']:32s} {row['gb_per_s']:6.0f} GB/s, {row['kernel_us']:.1f} us, "
+        f"spread {percent(row['spread'])}, error {row['error']:.2e}"
+    )
+
+
+# A key that only a suite's rows have -> what follows the problem in a line.
+LINES = {
+    "ours_first_call_s": mods_line,
+    "hidden": skip_line,
+    "overhead": scoremods_line,
+    "gb_per_s": decode_line,
+}
+
+
+def problem_cells(row):
+    return [str(row["dim"]), str(row["length"]), row["mod"] or MASK_NAMES[row["mask"]]]
+
+
+def mods_table(rows):
+    header = ["D", "N", "rules", "ours : FlexAttention", "ours ms", "FlexAttention ms", "spread, both"]
+    header += ["error, both", "first call s, both", "its block mask s"]
+    body = [
+        [
+            *problem_cells(row),
+            f"{row['ratio']:.2f}",
+            f"{row['ours_ms']:.3f}",
+            f"{row['peer_ms']:.3f}",
+            f"{percent(row['ours_spread'])}, {percent(row['peer_spread'])}",
+            f"{row['error']:.2e}, {row['peer_error']:.2e}",
+            f"{row['ours_first_call_s']:.2f}, {row['peer_first_call_s']:.1f}",
+            f"{row['peer_block_mask_s']:.2f}",
+        ]
+        for row in rows
+    ]
+    faster = [row["peer_first_call_s"] / row["ours_first_call_s"] for row in rows]
+    first = f"First calls: {geometric_mean(faster):.0f} times as fast in the geometric mean, {min(faster):.0f} at least."
+    return table(header, body) + [mean_line(rows) + " " + first, ""]
+
+
+def skip_table(rows):
+    header = ["D", "N", "mask", "tile", "hidden", "time : no mask", "over (1 - hidden)", "spread", "error"]
+    body = [
+        [
+            *problem_cells(row),
+            "x".join(map(str, row["tile"])),
+            percent(row["hidden"]),
+            f"{row['time_part']:.3f}",
+            f"{row['over_visible']:.2f}",
+            percent(row["spread"]),
+            f"{row['error']:.2e}",
+        ]
+        for row in rows
+    ]
+    return table(header, body)
+
+
+def scoremods_table(rows):
+    header = ["D", "N", "rules", "over none", "none ms", "spread", "error"]
+    body = [
+        [
+            *problem_cells(row),
+            percent(row["overhead"]),
+            f"{row['none_ms']:.3f}",
+            percent(row["spread"]),
+            f"{row['error']:.2e}",
+        ]
+        for row in rows
+    ]
+    return table(header, body)
+
+
+def decode_table(rows):
+    header = ["B", "keys", "kernel", "GB/s of K and V", "us", "ours : it", "spread", "error"]
+    body = [
+        [
+            str(row["batch"]),
+            str(row["length"]),
+            row["kernel"],
+            f"{row['gb_per_s']:.0f}",
+            f"{row['kernel_us']:.1f}",
+            f"{row['ratio']:.2f}",
+            percent(row["spread"]),
+            f"{row['error']:.2e}",
+        ]
+        for row in rows
+    ]
+    return table(header, body)
+
+
+def with_refused(render):
+    """Renders what was measured, and says what was not and why."""
+
+    def lines(rows):
+        measured = [row for row in rows if "refused" not in row]
+        refused = [f"- {describe(row)}: {row['refused']}" for row in rows if "refused" in row]
+        result = render(measured) if measured else []
+        return result + (["Refused:", "", *refused, ""] if refused else [])
+
+    return lines
+
+
+SUITES = {
+    "fused": comparison,
+    "hopper": hopper,
+    "ablation": ablation,
+    "variants": variants,
+    "mods": with_refused(mods_table),
+    "skip": with_refused(skip_table),
+    "scoremods": with_refused(scoremods_table),
+    "decode": with_refused(decode_table),
+}
 
 
 def markdown(result):

@@ -108,6 +108,20 @@ def interleaved(functions, gauge=None, heat=0.25, rounds=30):
     return {name: summarise(pairs) for name, pairs in events.items()}
 
 
+def graphed(function, calls):
+    """A CUDA graph of so many calls, as a callable."""
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for _ in range(calls):
+            function()
+    stream.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream):
+        for _ in range(calls):
+            function()
+    return graph.replay
+
+
 def summarise(pairs):
     times = sorted(a.elapsed_time(b) for a, b in pairs)
     median = statistics.median(times)

@@ -1,0 +1,208 @@
+"""Measures the suites about score and mask rules, and decoding. Each yields a row, a dict, at a time."""
+
+import dataclasses
+import re
+import time
+
+import flex
+import peers
+import torch
+import torch.nn.functional as F
+from compiler import Refused
+from manifest import launched_kernel
+from operators import without_mods
+from suites import ours, rotating_inputs
+from timing import graphed, interleaved
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+
+class Setup:
+    """A problem's tensors, and our program on them."""
+
+    def __init__(self, problem, compiler, schedule=None):
+        self.problem, self.text = problem, problem.source(schedule)
+        self.inputs = rotating_inputs(problem)
+        self.captures = flex.make_captures(problem, peers.DTYPES[problem.dtype], "cuda")
+        self.compiler = compiler
+        self.run = self._load()
+
+    def _load(self):
+        program = self.compiler.load(self.text)
+        return ours(program, self.problem, self.inputs, self.captures)
+
+    def first_call_seconds(self):
+        """From the text to the first result: a process that compiles, loading, and a launch."""
+        seconds = self.compiler.cold_seconds(self.text)
+        start = time.perf_counter()
+        self._load()()
+        torch.cuda.synchronize()
+        return seconds + time.perf_counter() - start
+
+
+def each(measure, problems, *context):
+    """The rows of each problem. One that fails becomes a row with the reason."""
+    for problem in problems:
+        try:
+            yield from measure(problem, *context)
+        except (Refused, RuntimeError) as reason:
+            torch.cuda.synchronize()  # ends the run if the GPU's context is lost
+            text = (str(reason).splitlines() or [type(reason).__name__])[0]
+            yield {**dataclasses.asdict(problem), "refused": text}
+
+
+def mods_suite(*arguments):
+    """Beside compiled FlexAttention, with a block mask where there is a mask."""
+    return each(_measure_mods, *arguments)
+
+
+def _measure_mods(problem, compiler, gauge, schedule):
+    setup = Setup(problem, compiler, schedule)
+    checker = flex.Checker(problem, setup.captures, setup.inputs)
+    peer = flex.Flex(problem, setup.captures, setup.inputs)
+    errors = checker.error(setup.run), checker.error(peer.run)
+    seconds = setup.first_call_seconds()
+    times = interleaved({"peer": peer.run, "ours": setup.run}, gauge)
+    yield {
+        **dataclasses.asdict(problem),
+        "peer": "FlexAttention, compiled",
+        "ratio": times["peer"].median / times["ours"].median,
+        "ours_ms": times["ours"].median,
+        "peer_ms": times["peer"].median,
+        "ours_spread": times["ours"].spread,
+        "peer_spread": times["peer"].spread,
+        "error": errors[0],
+        "peer_error": errors[1],
+        "ours_first_call_s": seconds,
+        "peer_first_call_s": peer.first_call_seconds,
+        "peer_block_mask_s": peer.block_mask_seconds,
+        **gauge.take(),
+    }
+
+
+def _against_none(problem, compiler, gauge, schedule):
+    """(setup, error, times) of a program with rules beside one without, on the same tensors."""
+    setup = Setup(problem, compiler, schedule)
+    error = flex.Checker(problem, setup.captures, setup.inputs).error(setup.run)
+    plain = without_mods(problem)
+    base = ours(compiler.load(plain.source(schedule)), plain, setup.inputs)
+    return setup, error, interleaved({"none": base, "ours": setup.run}, gauge)
+
+
+def tile_of(compiler, problem, schedule):
+    """(block_m, block_n) of the kernel that a problem runs."""
+    kernel = launched_kernel(compiler.manifest(problem.source(schedule)), problem.shapes)
+    return tuple(int(re.search(rf"{n} = (\d+)", kernel["schedule"])[1]) for n in ("block_m", "block_n"))
+
+
+def skip_suite(*arguments):
+    """What a mask that hides a part of the tiles takes, of the time without a mask."""
+    return each(_measure_skip, *arguments)
+
+
+def _measure_skip(problem, compiler, gauge, schedule):
+    setup, error, times = _against_none(problem, compiler, gauge, schedule)
+    tile = tile_of(compiler, problem, schedule)
+    hidden = flex.hidden_fraction(problem, setup.captures, tile, "cuda")
+    part = times["ours"].median / times["none"].median
+    yield {
+        **dataclasses.asdict(problem),
+        "tile": tile,
+        "hidden": hidden,
+        "time_part": part,
+        "over_visible": part / (1 - hidden),
+        "ours_ms": times["ours"].median,
+        "none_ms": times["none"].median,
+        "spread": times["ours"].spread,
+        "error": error,
+        **gauge.take(),
+    }
+
+
+def scoremods_suite(*arguments):
+    """What a trivial score_mod costs."""
+    return each(_measure_scoremods, *arguments)
+
+
+def _measure_scoremods(problem, compiler, gauge, schedule):
+    _, error, times = _against_none(problem, compiler, gauge, schedule)
+    yield {
+        **dataclasses.asdict(problem),
+        "overhead": times["ours"].median / times["none"].median - 1,
+        "ours_ms": times["ours"].median,
+        "none_ms": times["none"].median,
+        "spread": times["ours"].spread,
+        "error": error,
+        **gauge.take(),
+    }
+
+
+def _sdpa(backend, inputs):
+    def run():
+        q, k, v = inputs()
+        with sdpa_kernel(backend):
+            return F.scaled_dot_product_attention(q, k, v, enable_gqa=q.shape[1] != k.shape[1])
+
+    return run
+
+
+def _packed(backend, problem, inputs):
+    """The query heads of a K/V head as so many queries: the same sums."""
+    shape = (problem.batch, problem.kv_heads, -1, problem.dim)
+
+    def run():
+        q, k, v = inputs()
+        with sdpa_kernel(backend):
+            o = F.scaled_dot_product_attention(q.reshape(shape), k, v)
+        return o.reshape(q.shape)
+
+    return run
+
+
+def decode_runs(problem, setup):
+    """{name: callable}, of those that torch doesn't refuse."""
+    runs = {"ours": setup.run}
+    for name, backend in (
+        ("cuDNN", SDPBackend.CUDNN_ATTENTION),
+        ("FlashAttention-2", SDPBackend.FLASH_ATTENTION),
+    ):
+        attempts = {
+            f"{name}, enable_gqa": _sdpa(backend, setup.inputs),
+            f"{name}, heads as queries": _packed(backend, problem, setup.inputs),
+        }
+        for form, run in attempts.items():
+            try:
+                run()
+                runs[form] = run
+            except RuntimeError as reason:
+                print(f"{form}: {str(reason).splitlines()[0]}", flush=True)
+    return runs
+
+
+def decode_suite(*arguments):
+    """Bandwidth of one query on a long cache. K and V rotate past the L2; launches come
+    from a CUDA graph, so that nobody's host time counts."""
+    return each(_measure_decode, *arguments)
+
+
+def _measure_decode(problem, compiler, gauge, schedule):
+    setup = Setup(problem, compiler, schedule)
+    checker = flex.Checker(problem, setup.captures, setup.inputs)
+    runs = decode_runs(problem, setup)
+    errors = {name: checker.error(run) for name, run in runs.items()}
+    calls = 4 * len(setup.inputs.sets)
+    graphs = {name: graphed(run, calls) for name, run in runs.items()}
+    kv_bytes = 2 * 2 * problem.batch * problem.kv_heads * problem.length * problem.dim
+    times = interleaved(graphs, gauge)
+    readings = gauge.take()
+    for name, timing in times.items():
+        milliseconds = timing.median / calls
+        yield {
+            **dataclasses.asdict(problem),
+            "kernel": name,
+            "kernel_us": 1e3 * milliseconds,
+            "gb_per_s": kv_bytes / milliseconds / 1e6,
+            "ratio": timing.median / times["ours"].median,
+            "spread": timing.spread,
+            "error": errors[name],
+            **readings,
+        }
