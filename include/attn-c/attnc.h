@@ -81,6 +81,13 @@ ATTNC_API int attnc_output_shape(const attnc_kernel *kernel,
 ATTNC_API int attnc_launch(const attnc_kernel *kernel, void *stream,
                            const void *const *tensors, size_t num_tensors);
 
+/** attnc_launch on data that lies at `data`, one address a tensor: data and
+    byte_offset of `tensors` aren't read, so that one set of descriptors serves
+    any number of calls, from any number of threads. */
+ATTNC_API int attnc_launch_at(const attnc_kernel *kernel, void *stream,
+                              const void *const *tensors, void *const *data,
+                              size_t num_tensors);
+
 #ifdef __cplusplus
 }
 #endif

@@ -144,9 +144,9 @@ namespace {
 /// The tensors of a call, without memory of its own for usual numbers of them.
 class Views {
 public:
-  /// `tensor` is a DLTensor for `argument`.
+  /// `tensor` is a DLTensor for `argument`. Its data is at `data`, if given.
   llvm::Error add(const attnc_kernel &kernel, const Argument &argument,
-                  const void *tensor);
+                  const void *tensor, std::optional<void *> data);
 
   llvm::ArrayRef<TensorView> get() const { return views; }
 
@@ -159,7 +159,7 @@ private:
 } // namespace
 
 llvm::Error Views::add(const attnc_kernel &kernel, const Argument &argument,
-                       const void *pointer) {
+                       const void *pointer, std::optional<void *> data) {
   if (!pointer)
     return llvm::createStringError("argument '" + argument.name +
                                    "' is missing (null)");
@@ -184,35 +184,50 @@ llvm::Error Views::add(const attnc_kernel &kernel, const Argument &argument,
     strides.push_front(getRowMajorStrides(shape));
     tensorStrides = strides.front();
   }
-  views.push_back({*dtype, shape, tensorStrides,
-                   static_cast<char *>(tensor.data) + tensor.byteOffset});
+  if (!data)
+    data = static_cast<char *>(tensor.data) + tensor.byteOffset;
+  views.push_back({*dtype, shape, tensorStrides, *data});
   return llvm::Error::success();
 }
 
-static llvm::Error launch(const attnc_kernel &kernel, Stream stream,
-                          llvm::ArrayRef<const void *> tensors) {
-  const Manifest &manifest = kernel.kernel.getManifest();
+/// `data`: where the tensors' data lies, if not where they say.
+static llvm::Error launch(const attnc_kernel *kernel, Stream stream,
+                          llvm::ArrayRef<const void *> tensors,
+                          void *const *data) {
+  if (!kernel)
+    return llvm::createStringError("there is no kernel (null)");
+  const Manifest &manifest = kernel->kernel.getManifest();
   if (tensors.size() != manifest.arguments.size())
     return llvm::createStringError("'" + manifest.entry + "' takes " +
                                    llvm::Twine(manifest.arguments.size()) +
                                    " arguments, " +
                                    llvm::Twine(tensors.size()) + " were given");
   Views views;
-  for (auto [argument, tensor] : llvm::zip_equal(manifest.arguments, tensors))
-    if (llvm::Error error = views.add(kernel, argument, tensor))
+  for (auto [index, argument] : llvm::enumerate(manifest.arguments))
+    if (llvm::Error error =
+            views.add(*kernel, argument, tensors[index],
+                      data ? std::optional<void *>(data[index]) : std::nullopt))
       return error;
-  return kernel.kernel.launch(stream, views.get());
+  return kernel->kernel.launch(stream, views.get());
 }
 
-int attnc_launch(const attnc_kernel *kernel, void *stream,
-                 const void *const *tensors, size_t num_tensors) {
-  llvm::Error error =
-      kernel ? launch(*kernel, {stream}, {tensors, num_tensors})
-             : llvm::createStringError("there is no kernel (null)");
+/// As the functions of the interface return it.
+static int report(llvm::Error error) {
   if (!error)
     return 0;
   keep(std::move(error));
   return -1;
+}
+
+int attnc_launch(const attnc_kernel *kernel, void *stream,
+                 const void *const *tensors, size_t num_tensors) {
+  return report(launch(kernel, {stream}, {tensors, num_tensors}, nullptr));
+}
+
+int attnc_launch_at(const attnc_kernel *kernel, void *stream,
+                    const void *const *tensors, void *const *data,
+                    size_t num_tensors) {
+  return report(launch(kernel, {stream}, {tensors, num_tensors}, data));
 }
 
 static llvm::Expected<llvm::SmallVector<int64_t, 4>>

@@ -95,16 +95,19 @@ def empty_like(tensor, shape, dtype):
     )
 
 
+def raw_stream_getter():
+    """Of torch: from a GPU's number to its current stream, as a number."""
+    torch = sys.modules["torch"]
+    # What torch's own compilers call: it makes no Stream object.
+    get_raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+    return get_raw or (lambda index: torch.cuda.current_stream(index).cuda_stream)
+
+
 def current_stream(tensor):
     """Of the tensor's library and device; None is the default stream."""
     if not is_torch(tensor) or not tensor.is_cuda:
         return None
-    torch = sys.modules["torch"]
-    # What torch's own compilers call: it makes no Stream object.
-    get_raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
-    if get_raw:
-        return get_raw(tensor.device.index)
-    return torch.cuda.current_stream(tensor.device).cuda_stream
+    return raw_stream_getter()(tensor.device.index)
 
 
 def _export_torch(tensor):
@@ -129,6 +132,19 @@ def view(tensor):
         _EXPORTERS[type(tensor)] = export
     capsule = export(tensor)
     return _get_pointer(capsule, b"dltensor"), capsule
+
+
+def copy_view(address):
+    """(a DLTensor like the one there, what keeps it alive): its shape and strides are its own."""
+    copy = _DLTensor.from_buffer_copy((ctypes.c_char * ctypes.sizeof(_DLTensor)).from_address(address))
+    arrays = []
+    for name in ("shape", "strides"):
+        source = getattr(copy, name)
+        if source:
+            array = (ctypes.c_int64 * copy.rank).from_buffer_copy((ctypes.c_int64 * copy.rank).from_address(source))
+            arrays.append(array)
+            setattr(copy, name, ctypes.addressof(array))
+    return copy, arrays
 
 
 def view_scalar(value, dtype):

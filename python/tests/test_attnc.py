@@ -243,6 +243,55 @@ class TorchTest(unittest.TestCase):
         self.assertEqual(o.dtype, torch.bfloat16)
         np.testing.assert_allclose(o.float().numpy(), expected, atol=4e-2)
 
+    def test_repeated_calls(self):
+        """Later calls take a shorter way, which must see what differs from the first."""
+        kernel = attnc.compile(
+            """func.func @f(%q: tensor<?x2x?x8xf32>, %k: tensor<?x2x?x8xf32>, %v: tensor<?x2x?x8xf32>, %o: tensor<?x2x?x8xf32>,
+                 %l: tensor<?x2x?xf32>) -> (tensor<?x2x?x8xf32>, tensor<?x2x?xf32>) {
+              %r:2 = attn.attention ins(%q, %k, %v : tensor<?x2x?x8xf32>, tensor<?x2x?x8xf32>, tensor<?x2x?x8xf32>)
+                outs(%o, %l : tensor<?x2x?x8xf32>, tensor<?x2x?xf32>) -> tensor<?x2x?x8xf32>, tensor<?x2x?xf32>
+              return %r#0, %r#1 : tensor<?x2x?x8xf32>, tensor<?x2x?xf32> }""",
+            target="cpu",
+        )  # fmt: skip
+        calls = {
+            "kernel": lambda *tensors, **options: kernel(*tensors, **options),
+            "attention": lambda *tensors, **options: attnc.attention(*tensors, return_lse=True, **options),
+        }
+        for name, call in calls.items():
+            for seed in range(3):
+                with self.subTest(f"{name}, call {seed}"):
+                    arrays = make(batches=1, heads=2, kv_heads=2, length=5, kv_length=5, dim=8, seed=seed)
+                    expected = oracle(*arrays)
+                    tensors = [torch.from_numpy(array) for array in arrays]
+                    # Memory of another order, of the same shape.
+                    turned = [x.transpose(1, 2).contiguous().transpose(1, 2) for x in tensors]
+                    for given in (tensors, turned, [tensors[0], turned[1], tensors[2]]):
+                        out = (torch.full((1, 2, 5, 8), torch.nan), torch.full((1, 2, 5), torch.nan))
+                        for results in (call(*given), call(*given, out=out)):
+                            for result, want in zip(results, expected):
+                                np.testing.assert_allclose(result.numpy(), want, atol=1e-5)
+                        np.testing.assert_allclose(out[0].numpy(), expected[0], atol=1e-5)
+                    with self.assertRaisesRegex(NotImplementedError, "no backward pass"):
+                        call(tensors[0].clone().requires_grad_(), *tensors[1:])
+                    with self.assertRaises(attnc.AttncError):
+                        call(*tensors[:2], tensors[2][:, :, 1:])
+                    with self.assertRaises(attnc.AttncError):
+                        call(*tensors, out=(out[0].half(), out[1]))
+
+    def test_repeated_calls_tell_options_apart(self):
+        q, k, v = (torch.from_numpy(x) for x in make())
+        mask = torch.rand(37, 50) < 0.5
+        for _ in range(2):
+            for options, expected in (
+                ({}, {}),
+                ({"is_causal": True}, {"mask_mod": lambda i, j: j <= i}),
+                ({"scale": 0.5}, {"scale": 0.5}),
+                ({"attn_mask": mask}, {"bias": np.where(mask.numpy(), 0, -np.inf)}),
+                ({"attn_mask": mask[:1]}, {"bias": np.where(mask[:1].numpy(), 0, -np.inf)}),
+            ):
+                o = attnc.attention(q, k, v, **options)
+                np.testing.assert_allclose(o.numpy(), oracle(*(x.numpy() for x in (q, k, v)), **expected)[0], atol=1e-5)
+
     def test_operator(self):
         q, k, v = (torch.from_numpy(x) for x in make())
         for return_lse, operator in ((False, "attention"), (True, "attention_lse")):
