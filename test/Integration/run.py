@@ -6,17 +6,20 @@
 
 One test is a case (cases.py) in one variant. Needs numpy and the tool only.
 
-On a GPU the whole takes minutes: each test is a process with a CUDA context of
-its own, in which the driver assembles PTX. --filter and --variants take a part.
+Each job is an attn-run that gets one test after the other. --filter and
+--variants take a part.
 """
 
 import argparse
 import concurrent.futures
 import json
 import os
+import queue
+import shlex
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import xml.etree.ElementTree as ElementTree
 import zlib
@@ -43,6 +46,49 @@ COARSE_SCORES = {"relative", "alibi", "alibi_symmetric", "alibi_slopes", "minus_
 
 class Mismatch(Exception):
     pass
+
+
+class Worker:
+    """An attn-run that runs one command line after the other."""
+
+    def __init__(self, attn_run):
+        self.attn_run, self.process = attn_run, None
+
+    def run(self, arguments, timeout=300):
+        """Raises Mismatch with what attn-run says unless it succeeds."""
+        if not self.process:
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+            self.process = subprocess.Popen([self.attn_run, "--commands"], text=True, **pipes)
+        # A process that hangs ends its output.
+        timer = threading.Timer(timeout, self.process.kill)
+        timer.start()
+        try:
+            self.process.stdin.write(shlex.join(arguments) + "\n")
+            self.process.stdin.flush()
+            said, status = self._read()
+        except BrokenPipeError:
+            said, status = "", "before it was asked"
+        finally:
+            timer.cancel()
+        if status != 0:
+            # What a kernel did to the GPU's context may concern the next test.
+            self.close()
+            raise Mismatch(f"exit {status}: {said.strip()[-2000:]}")
+
+    def _read(self):
+        """What a command says, and its exit status."""
+        lines = []
+        for line in self.process.stdout:
+            if line.startswith("attn-run: exit status "):
+                return "".join(lines), int(line.split()[-1])
+            lines.append(line)
+        return "".join(lines), f"of the process: {self.process.wait()}"
+
+    def close(self):
+        if self.process:
+            self.process.kill()
+            self.process.communicate()
+            self.process = None
 
 
 def compare(name, actual, expected, tolerance):
@@ -110,7 +156,7 @@ def is_served(case, variant, target):
     return target != "sm_90a" or variant == "fused"
 
 
-def run_test(args, case, variant):
+def run_test(args, worker, case, variant):
     """The error; raises Mismatch."""
     with tempfile.TemporaryDirectory() as folder:
         path = lambda name: os.path.join(folder, name)  # noqa: E731
@@ -135,12 +181,10 @@ def run_test(args, case, variant):
             sink = oracle.save(path("sink.npy"), values, case.sink_dtype)
             files.append("sink")
         outputs = ["o.npy"] + (["lse.npy"] if case.lse else [])
-        command = [args.attn_run, path("attention.mlir"), f"--variant={variant}", f"--target={args.target}"]
+        command = [path("attention.mlir"), f"--variant={variant}", f"--target={args.target}"]
         command += ["--inputs=" + ",".join(path(n + ".npy") for n in files), "--repeat=0"]
         command += ["--outputs=" + ",".join(map(path, outputs)), "--json=" + path("report.json")]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300)
-        if done.returncode:
-            raise Mismatch(f"exit {done.returncode}: {done.stderr.strip()[-2000:]}")
+        worker.run(command)
         if 0 not in (case.shape[0], case.shape[3]):  # else nothing needs to run
             check_kernels(path("report.json"), case, variant)
         o, *lse = (oracle.load(path(name)) for name in outputs)
@@ -186,14 +230,25 @@ def main():
     ]
     report = ElementTree.Element("testsuite", name=f"Integration-{args.target}")
     results, failed, last = [], 0, time.time()
+    workers = queue.SimpleQueue()
+    for _ in range(args.jobs):
+        workers.put(Worker(args.attn_run))
+
+    def run(case, variant):
+        worker = workers.get()
+        try:
+            return run_test(args, worker, case, variant)
+        finally:
+            workers.put(worker)
+
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        running = [(name, pool.submit(run_test, args, case, variant)) for name, case, variant in tests]
+        running = [(name, pool.submit(run, case, variant)) for name, case, variant in tests]
         for done, (name, future) in enumerate(running, 1):
             element = ElementTree.SubElement(report, "testcase", name=name, classname=args.target)
             result = {"name": name, "target": args.target, "error": None, "message": ""}
             try:
                 result["error"] = float(future.result())
-            except (Mismatch, subprocess.TimeoutExpired) as failure:
+            except Mismatch as failure:
                 failed += 1
                 result["message"] = str(failure)
                 ElementTree.SubElement(element, "failure", message=str(failure))
@@ -202,6 +257,8 @@ def main():
             if time.time() - last > 20:
                 last = time.time()
                 print(f"  {done}/{len(tests)}", flush=True)
+    for _ in range(args.jobs):
+        workers.get().close()
     if args.xunit:
         ElementTree.ElementTree(report).write(args.xunit)
     if args.json:

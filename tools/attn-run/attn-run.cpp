@@ -9,7 +9,9 @@
 #include "attn/Runtime/TensorFile.h"
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/StringSaver.h"
 #include "llvm/Support/WithColor.h"
+#include <iostream>
 
 namespace cl = llvm::cl;
 using namespace attn;
@@ -296,12 +298,16 @@ static llvm::Expected<bool> runVariants(mlir::ModuleOp module) {
   });
 }
 
-int main(int argc, char **argv) {
-  llvm::InitLLVM init(argc, argv);
-  cl::HideUnrelatedOptions(category);
-  cl::ParseCommandLineOptions(argc, argv,
-                              "Runs, checks and times an attention operator\n");
-
+/// Returns an exit status.
+static int runCommand(llvm::ArrayRef<const char *> arguments) {
+  if (!cl::ParseCommandLineOptions(
+          arguments.size(), arguments.data(),
+          "Runs, checks and times an attention operator\n\n"
+          "attn-run --commands does so for each line of its standard input, a "
+          "command line's\narguments, and ends what it says with `attn-run: "
+          "exit status N`. The device stays\ninitialised between them.\n",
+          &llvm::errs()))
+    return EXIT_FAILURE;
   InputModule input(common.inputFile);
   mlir::ModuleOp module = input.get();
   if (!module)
@@ -312,4 +318,37 @@ int main(int argc, char **argv) {
   llvm::WithColor::error(llvm::errs(), "attn-run")
       << llvm::toString(success.takeError()) << '\n';
   return EXIT_FAILURE;
+}
+
+/// Runs a command line for each line of the standard input.
+static void runCommands(const char *tool) {
+  std::unique_ptr<Device> device;
+  for (std::string line; std::getline(std::cin, line);) {
+    llvm::BumpPtrAllocator allocator;
+    llvm::StringSaver saver(allocator);
+    llvm::SmallVector<const char *> arguments = {tool};
+    cl::TokenizeGNUCommandLine(line, saver, arguments);
+    cl::ResetAllOptionOccurrences();
+    const int status = runCommand(arguments);
+    llvm::outs() << "attn-run: exit status " << status << '\n';
+    llvm::outs().flush();
+    if (device)
+      continue;
+    // Another owner of the context, so that the next command finds it.
+    std::string target = common.target;
+    if (auto created = createDevice(target))
+      device = std::move(*created);
+    else
+      llvm::consumeError(created.takeError());
+  }
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  cl::HideUnrelatedOptions(category);
+  if (argc == 2 && llvm::StringRef(argv[1]) == "--commands") {
+    runCommands(argv[0]);
+    return EXIT_SUCCESS;
+  }
+  return runCommand(llvm::ArrayRef<const char *>(argv, argc));
 }

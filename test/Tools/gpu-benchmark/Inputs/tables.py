@@ -16,6 +16,28 @@ measured = {
     "error": 2.2e-3,
     "peer_error": None,
 }
+ruled = {
+    **problem,
+    "batch": 1,
+    "queries": 2048,
+    "mask": "none",
+    "mod": "prefix 1024",
+    "spread": 0.01,
+    "error": 2.2e-3,
+    "ours_ms": 0.5,
+    "none_ms": 0.8,
+}
+beside_flex = {
+    **ruled,
+    "peer": "FlexAttention, compiled",
+    "peer_ms": 1.0,
+    "ours_spread": 0.01,
+    "peer_spread": 0.02,
+    "peer_error": 2.3e-3,
+    "ours_first_call_s": 0.5,
+    "peer_block_mask_s": 0.25,
+}
+decode = {**problem, "batch": 16, "queries": 1, "mask": "none", "mod": "", "kernel_us": 120.0, "spread": 0.01}
 schedule = {**problem, "schedule": "block_m = 192"}
 result = {
     "device": "GPU",
@@ -38,8 +60,16 @@ result = {
         {**schedule, **measured, "change": "persistent = false", "ratio": 0.9, "spilled_bytes": 8},
         {**schedule, "change": "q_stages = 2", "refused": "too large"},
     ],
+    "mods": [
+        {**beside_flex, "ratio": 2.0, "peer_first_call_s": 16.0},
+        {**beside_flex, "ratio": 1.125, "peer_first_call_s": 4.0},
+        {**ruled, "mod": "bias", "refused": "too large"},
+    ],
+    "skip": [{**ruled, "tile": (192, 64), "hidden": 0.5, "time_part": 0.55, "over_visible": 1.1}],
+    "scoremods": [{**ruled, "overhead": 0.07}],
+    "decode": [{**decode, "kernel": "cuDNN", "gb_per_s": 4470.0, "ratio": 0.9, "error": 2.2e-3}],
 }
-for suite in ("hopper", "ablation"):
+for suite in ("hopper", "ablation", "mods", "skip", "scoremods", "decode"):
     for row in result[suite]:
         print(table.line(row))
 print(table.markdown(result))
