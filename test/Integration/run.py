@@ -14,7 +14,6 @@ import argparse
 import concurrent.futures
 import json
 import os
-import queue
 import shlex
 import subprocess
 import sys
@@ -24,11 +23,13 @@ import time
 import xml.etree.ElementTree as ElementTree
 import zlib
 
-import numpy as np
+# One thread for each job.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+import numpy as np  # noqa: E402
 
-import cases
-import oracle
-import rules
+import cases  # noqa: E402
+import oracle  # noqa: E402
+import rules  # noqa: E402
 
 # Greatest relative error (Frobenius), about 1.5 times what was seen. A 16-bit output alone rounds by about
 # 2^-9 / sqrt(3) (bf16) or 2^-12 / sqrt(3) (f16); fused rounds P as well. The unfused
@@ -206,6 +207,29 @@ def run_test(args, worker, case, variant):
     return error
 
 
+def choose_tests(args):
+    """(name, case, variant)"""
+    return [
+        (f"{variant}/{case.name}", case, variant)
+        for case in cases.all_cases()
+        for variant in case.variants
+        if variant in args.variants
+        and is_served(case, variant, args.target)
+        and args.filter in f"{variant}/{case.name}"
+    ]
+
+
+def start_job(args):
+    """In a process of its own: the oracle takes as long as the kernels."""
+    global run_chosen_here
+    worker, tests = Worker(args.attn_run), choose_tests(args)
+    run_chosen_here = lambda n: run_test(args, worker, *tests[n][1:])  # noqa: E731
+
+
+def run_chosen(n):
+    return run_chosen_here(n)
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -220,29 +244,11 @@ def main():
     args = parser.parse_args()
     args.attn_run = os.path.abspath(args.attn_run)
 
-    tests = [
-        (f"{variant}/{case.name}", case, variant)
-        for case in cases.all_cases()
-        for variant in case.variants
-        if variant in args.variants
-        and is_served(case, variant, args.target)
-        and args.filter in f"{variant}/{case.name}"
-    ]
+    tests = choose_tests(args)
     report = ElementTree.Element("testsuite", name=f"Integration-{args.target}")
     results, failed, last = [], 0, time.time()
-    workers = queue.SimpleQueue()
-    for _ in range(args.jobs):
-        workers.put(Worker(args.attn_run))
-
-    def run(case, variant):
-        worker = workers.get()
-        try:
-            return run_test(args, worker, case, variant)
-        finally:
-            workers.put(worker)
-
-    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        running = [(name, pool.submit(run, case, variant)) for name, case, variant in tests]
+    with concurrent.futures.ProcessPoolExecutor(args.jobs, initializer=start_job, initargs=(args,)) as pool:
+        running = [(name, pool.submit(run_chosen, n)) for n, (name, _, _) in enumerate(tests)]
         for done, (name, future) in enumerate(running, 1):
             element = ElementTree.SubElement(report, "testcase", name=name, classname=args.target)
             result = {"name": name, "target": args.target, "error": None, "message": ""}
@@ -257,8 +263,6 @@ def main():
             if time.time() - last > 20:
                 last = time.time()
                 print(f"  {done}/{len(tests)}", flush=True)
-    for _ in range(args.jobs):
-        workers.get().close()
     if args.xunit:
         ElementTree.ElementTree(report).write(args.xunit)
     if args.json:
