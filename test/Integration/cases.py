@@ -114,13 +114,19 @@ def _inf_key_1(q, k, v):
     k[:, :, 1] = np.inf
 
 
+def _negative_scores(q, k, v):
+    """q . k / sqrt(192) is between -610 and -152."""
+    q[...] = 1 + np.abs(q) % 1
+    k[...] = -11 * (1 + np.abs(k) % 1)
+
+
 def reported():
     """Inputs that broke other attention kernels, named by what they test."""
 
     def case(name, dtype, dim, shape, **fields):
         return Case("reported-" + name, dtype, dim, shape, **fields)
 
-    yield case("last-row-hidden", "f32", 32, (1, 2, 2, 6, 10), mask="last_row_hidden", lse=True)
+    yield case("last-row-hidden", "f32", 8, (1, 2, 2, 6, 10), mask="last_row_hidden", lse=True)
     yield case("bool-mask-hides-rows", "f32", 32, (1, 1, 1, 8, 8), mask="top_left_4x4", lse=True)
     yield case("lowest-finite-bias-is-visible", "f32", 32, (1, 1, 1, 3, 70), score="lowest_row_0")
     for dtype in DTYPES:
@@ -129,10 +135,17 @@ def reported():
     yield case("empty-causal-rows-lse", "bf16", 64, (1, 2, 2, 150, 70), mask="causal", lse=True)
     yield case("extreme-values", "bf16", 64, (1, 1, 1, 1, 1), edit=_huge, variants=("math", "fused"))
     yield case("extreme-values-many", "bf16", 64, (1, 1, 1, 3, 130), edit=_huge, variants=("math", "fused"))
-    yield case("very-negative-logits", "bf16", 64, (1, 1, 1, 704, 704), score="minus_120", mask="causal", lse=True)
+    for mask in ("causal", "scattered", "window", "key_padding", None):
+        fields = dict(score="minus_120", mask=mask, lse=True)
+        yield case(f"very-negative-logits-{mask or 'all'}", "bf16", 64, (1, 1, 1, 704, 704), **fields)
     yield case("negative-scores-odd-gqa", "f32", 128, (1, 9, 1, 377, 377), score="minus_490", lse=True)
+    # The unfused variants round such scores too coarsely.
+    for dtype in ("f16", "bf16"):
+        fields = dict(v_dim=128, edit=_negative_scores, lse=True, variants=("math", "fused"))
+        yield case(f"negative-products-odd-gqa-{dtype}", dtype, 192, (1, 9, 1, 130, 3770), **fields)
     yield case("nan-in-hidden-key", "f32", 32, (1, 2, 2, 5, 4), mask="key_1_hidden", edit=_nan_key_1)
     yield case("inf-in-hidden-key", "bf16", 64, (1, 2, 2, 70, 70), mask="key_1_hidden", edit=_inf_key_1)
+    yield case("twice-as-many-queries", "f16", 64, (1, 1, 1, 2048, 1024), mask="causal", lse=True)
     for nq, nk in ((2, 5), (5, 2), (3, 128), (256, 128)):
         yield case(f"causal-bottom-right-{nq}x{nk}", "bf16", 128, (1, 1, 1, nq, nk), mask="causal", lse=True)
     yield case("no-keys", "f32", 32, (1, 2, 2, 5, 0), lse=True)
@@ -141,6 +154,9 @@ def reported():
     yield case("ragged-tail-score-mod", "bf16", 64, (1, 1, 1, 1025, 1025), score="relative", mask="causal")
     for n in (1, 15, 17, 31, 63, 65, 127, 128, 192, 300):
         yield case(f"ragged-tail-{n}", "bf16", 32, (1, 8, 8, n, n), lse=True)
+    yield case("ragged-tail-192-narrow", "bf16", 16, (1, 8, 8, 192, 192), lse=True)
+    yield case("bias-f32-with-f16", "f16", 64, (1, 4, 4, 32, 32), score="bias_11qk_f32", lse=True)
+    yield case("bias-f16-with-bf16", "bf16", 64, (1, 4, 4, 32, 32), score="bias_11qk_f16", lse=True)
     for n in (16, 40):
         yield case(f"mask-padding-{n}", "f32", 32, (1, 1, 1, n, n), mask="scattered")
     yield case("gqa-6-one-query", "bf16", 32, (1, 12, 2, 1, 4096), lse=True)
@@ -149,6 +165,9 @@ def reported():
     yield case("window-longer-q", "f32", 64, (1, 1, 1, 129, 70), mask="window_32_64", lse=True)
     yield case("window-past-the-end", "f32", 64, (1, 1, 1, 70, 90), mask="window_past_the_end")
     yield case("alibi-12-heads", "bf16", 64, (1, 12, 12, 70, 70), score="alibi", mask="causal")
+    for nq in (129, 5):
+        yield case(f"window-longer-q-{nq}", "bf16", 64, (1, 1, 1, nq, 60), mask="window_32_64", lse=True)
+    yield case("alibi-slopes-12-heads", "bf16", 64, (1, 12, 12, 70, 70), score="alibi_slopes", mask="causal", lse=True)
     yield case("alibi-symmetric-12-heads", "bf16", 64, (1, 12, 12, 70, 70), score="alibi_symmetric")
     yield case("divides-by-rows-left", "f32", 32, (1, 1, 1, 5, 70), mask="divides_by_rows_left", lse=True)
     yield case("document", "bf16", 64, (1, 2, 2, 170, 190), mask="document", lse=True)
