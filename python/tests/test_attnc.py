@@ -133,6 +133,21 @@ class AttentionTest(unittest.TestCase):
             q, k, v = make(length=length, kv_length=length)
             np.testing.assert_allclose(attnc.attention(q, k, v), oracle(q, k, v)[0], atol=1e-5)
 
+    def test_a_hundred_lengths_compile_once(self):
+        script = (
+            "import attnc, numpy as np\n"
+            "random = np.random.default_rng(0)\n"
+            "for n in [1000, 300, 301, 64, 65, 127, 128, 192, 1] + list(range(1, 101)):\n"
+            "    q, k, v = (random.standard_normal((1 + n % 3, 2, m, 16), 'f') for m in (n, 2 * n % 61 + 1, 2 * n % 61 + 1))\n"
+            "    s = q @ k.swapaxes(2, 3) / 4\n"
+            "    p = np.exp(s - s.max(-1, keepdims=True))\n"
+            "    expected = p @ v / p.sum(-1, keepdims=True)\n"
+            "    np.testing.assert_allclose(attnc.attention(q, k, v), expected, atol=1e-5)\n"
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([sys.executable, "-c", script], check=True, env={**os.environ, "ATTNC_CACHE_DIR": folder})
+            self.assertEqual(len(os.listdir(folder)), 1)
+
     def test_refusals(self):
         q, k, v = make()
         cases = [
