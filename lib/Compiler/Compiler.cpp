@@ -109,10 +109,11 @@ chooseKernels(func::FuncOp entry, const ::attn::CompileOptions &options,
   } else if (kernels != &target &&
              options.variant == mlir::attn::Variant::Fused) {
     entry.walk([&](mlir::attn::AttentionOp op) {
-      if (!mlir::attn::isServed(op, target))
-        op.emitRemark() << op.getElementType() << " runs the kernel of "
-                        << kernels->name << " on " << target.name
-                        << ", whose own are for f16 and bf16";
+      std::string unserved = mlir::attn::getUnserved(op, target);
+      if (!unserved.empty())
+        op.emitRemark() << unserved << " runs the kernel of " << kernels->name
+                        << " on " << target.name
+                        << ", whose own don't serve it";
     });
   }
   return *kernels;

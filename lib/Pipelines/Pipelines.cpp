@@ -92,8 +92,8 @@ const TargetInfo &attn::getKernelTarget(func::FuncOp entry, Variant variant,
   if (!target.hasWarpRoles)
     return target;
   WalkResult result = entry.walk([&](AttentionOp op) {
-    return isServed(op, target) ? WalkResult::advance()
-                                : WalkResult::interrupt();
+    return getUnserved(op, target).empty() ? WalkResult::advance()
+                                           : WalkResult::interrupt();
   });
   return variant == Variant::Fused && !result.wasInterrupted()
              ? target

@@ -92,18 +92,23 @@ static constexpr int64_t kRoleReservedBytes = 2048;
 // What a consumer's thread holds beside tiles: state of its rows, addresses.
 static constexpr int64_t kReservedRegisters = 28;
 
-bool attn::isServed(AttentionOp op, const TargetInfo &target) {
-  return !target.hasWarpRoles ||
-         op.getElementType().getIntOrFloatBitWidth() == 16;
+std::string attn::getUnserved(AttentionOp op, const TargetInfo &target) {
+  std::string what;
+  llvm::raw_string_ostream os(what);
+  if (target.hasWarpRoles && op.getElementType().getIntOrFloatBitWidth() != 16)
+    os << '\'' << op.getElementType() << '\'';
+  else if (target.hasWarpRoles && op.hasDeviceLengths())
+    os << "attention with lengths that only the device knows";
+  return what;
 }
 
 LogicalResult attn::verifyTarget(AttentionOp op, const TargetInfo &target) {
-  if (isServed(op, target))
+  std::string unserved = getUnserved(op, target);
+  if (unserved.empty())
     return success();
-  return op.emitOpError("on ")
-         << op.getElementType() << " has no kernel for " << target.name
-         << ", which serves f16 and bf16; use target sm_80, which the same GPU "
-            "runs";
+  return op.emitOpError("has no kernel for ")
+         << target.name << ", which doesn't serve " << unserved
+         << "; use target sm_80, which the same GPU runs";
 }
 
 static RolePipeline getPipeline(ScheduleAttr schedule) {

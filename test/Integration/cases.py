@@ -7,6 +7,7 @@ from typing import Callable, Optional, Tuple
 import numpy as np
 
 import rules
+from sequences import Sequences
 
 VARIANTS = ("naive", "inplace", "math", "fused")
 DTYPES = ("f16", "bf16", "f32")
@@ -37,6 +38,8 @@ class Case:
     # A logit for each head, repeated to as many as there are.
     sink: Optional[Tuple[float, ...]] = None
     sink_dtype: str = "f32"
+    # Lengths that the device knows; those of `shape` are the greatest.
+    sequences: Optional[Sequences] = None
 
     def __post_init__(self):
         self.v_dim = self.v_dim or self.dim
@@ -47,7 +50,7 @@ class Case:
         dims = (self.dim, self.v_dim)
         return rules.source(
             self.dtype, heads, kv_heads, dims, self.score, self.mask, self.scale, self.lse, static,
-            self.sink and self.sink_dtype
+            self.sink and self.sink_dtype, self.sequences
         )
 
 
@@ -232,5 +235,53 @@ def sinks():
     yield Case("sink-no-queries", "f32", 32, (1, 2, 2, 0, 5), lse=True, sink=(0.5,))
 
 
+def _sequence_case(name, dtype, dim, heads, sequences, **fields):
+    shape = (len(sequences.q), *heads, max(sequences.q), max(sequences.k))
+    fields = {"lse": True, "variants": ("fused",), **fields}
+    return Case("sequences-" + name, dtype, dim, shape, sequences=sequences, **fields)
+
+
+SEQUENCE_KEYS = ("packed", "cache", "packed_cache", "batch")
+PAGES = (1, 16, 64, 256)
+
+# Lengths of queries and keys: empty ones, ones, tiles and one row more or less.
+LENGTHS = (
+    ((77, 0, 128, 1, 300), (77, 5, 129, 64, 300)),
+    ((1, 1, 1, 1), (1, 500, 0, 130)),
+    ((129, 64, 33), (1000, 64, 0)),
+)
+
+
+def sequences():
+    """Every form with every rule, dtypes, lengths and heads in turn."""
+    turn = itertools.count()
+    forms = [(True, keys) for keys in SEQUENCE_KEYS] + [(False, keys) for keys in SEQUENCE_KEYS if keys != "batch"]
+    for score, mask in RULES + (("bias_b11k_f32", "causal"), (None, "key_padding"), ("alibi_slopes", "documents")):
+        for packed_queries, keys in forms:
+            n = next(turn)
+            q, k = LENGTHS[n % len(LENGTHS)]
+            if not packed_queries:
+                q = (q[0],) * len(q)
+            if keys == "batch":
+                k = (k[0],) * len(k)
+            lengths = Sequences(q, k, packed_queries, keys, page=PAGES[n % len(PAGES)])
+            form = f"{'packed' if packed_queries else 'batch'}-{keys}"
+            name = f"{DTYPES[n % 3]}-{form}-{score or 'plain'}-{mask or 'all'}"
+            heads = ((4, 2), (6, 1), (3, 3))[n % 3]
+            yield _sequence_case(name, DTYPES[n % 3], (64, 128, 32)[n // 3 % 3], heads, lengths, score=score, mask=mask)
+    for dtype in ("bf16", "f32"):
+        # Reported against other kernels: empty parts, and lengths of one.
+        empty = Sequences((0, 1208, 840, 0), (2538, 1742, 840, 3072))
+        yield _sequence_case(f"empty-parts-{dtype}", dtype, 256 if dtype == "bf16" else 64, (4, 1), empty)
+        ones = Sequences((1, 0, 1), (3, 0, 5))
+        yield _sequence_case(f"ones-{dtype}", dtype, 64, (9, 3), ones, mask="causal")
+        nothing = Sequences((0, 0), (0, 3))
+        yield _sequence_case(f"no-queries-{dtype}", dtype, 64, (2, 2), nothing)
+        many = Sequences(tuple(n % 7 for n in range(100)), tuple(n % 11 for n in range(100)))
+        yield _sequence_case(f"many-{dtype}", dtype, 64, (2, 1), many, mask="causal")
+        chunk = Sequences((200,) * 3, (200, 700, 450), packed_queries=False, keys="cache")
+        yield _sequence_case(f"chunked-prefill-{dtype}", dtype, 128, (4, 2), chunk, mask="causal")
+
+
 def all_cases():
-    return [*matrix(), *head_dims(), *reported(), *captures(), *sinks()]
+    return [*matrix(), *head_dims(), *reported(), *captures(), *sinks(), *sequences()]

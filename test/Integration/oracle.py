@@ -52,6 +52,11 @@ def from_bf16(bits):
     return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
+def rounded(x, dtype):
+    """`x` as a file of `dtype` would hold it."""
+    return from_bf16(to_bf16(x)) if dtype == "bf16" else x.astype(NUMPY_TYPES[dtype])
+
+
 NUMPY_TYPES = {
     "f16": np.float16,
     "f32": np.float32,

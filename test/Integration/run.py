@@ -163,24 +163,32 @@ def run_test(args, worker, case, variant):
         path = lambda name: os.path.join(folder, name)  # noqa: E731
         with open(path("attention.mlir"), "w") as file:
             file.write(case.source())
+        arrays, lengths = make_inputs(case), {}
+        if case.sequences:
+            random = np.random.default_rng(zlib.crc32(case.name.encode()))
+            parts = case.sequences.split(*(oracle.rounded(x, case.dtype) for x in arrays))
+            arrays, lengths = case.sequences.lay_out(random, parts)
         inputs = [
-            oracle.save(path(name + ".npy"), x, case.dtype, case.fortran)
-            for name, x in zip("qkv", make_inputs(case))
+            oracle.save(path(name + ".npy"), x, case.dtype, case.fortran) for name, x in zip("qkv", arrays)
         ]
         files = list("qkv")
-        rule_captures = []
+        rule_captures, capture_dims = [], {}
         for rule in (rules.SCORES.get(case.score), rules.MASKS.get(case.mask)):
             random = np.random.default_rng(zlib.crc32(case.name.encode()))
             rule_captures.append({})
             for name, capture in rules.get_captures(rule).items():
                 values = capture.values(random, case.shape)
                 rule_captures[-1][name] = oracle.save(path(name + ".npy"), values, capture.dtype)
+                capture_dims[name] = capture.dims
                 files.append(name)
         sink = None
         if case.sink:
             values = np.resize(case.sink, case.shape[1])
             sink = oracle.save(path("sink.npy"), values, case.sink_dtype)
             files.append("sink")
+        for name in case.sequences.operands() if case.sequences else ():
+            oracle.save(path(name + ".npy"), lengths[name], "i32")
+            files.append(name)
         outputs = ["o.npy"] + (["lse.npy"] if case.lse else [])
         command = [path("attention.mlir"), f"--variant={variant}", f"--target={args.target}"]
         command += ["--inputs=" + ",".join(path(n + ".npy") for n in files), "--repeat=0"]
@@ -189,14 +197,23 @@ def run_test(args, worker, case, variant):
         if 0 not in (case.shape[0], case.shape[3]):  # else nothing needs to run
             check_kernels(path("report.json"), case, variant)
         o, *lse = (oracle.load(path(name)) for name in outputs)
-    expected_o, expected_lse = oracle.attention(
-        *inputs,
+    how = (
         case.scale,
         case.score and rules.SCORES[case.score][1],
         case.mask and rules.MASKS[case.mask][1],
-        *rule_captures,
-        sink,
     )
+    if case.sequences:
+        results = []
+        for number, part in enumerate(parts):
+            # As sequence `number` of a batch of equal ones, for rules that ask for it.
+            batch = [np.repeat(x, len(parts), axis=0) for x in part] if case.score or case.mask else part
+            own = [case.sequences.split_captures(number, captures, capture_dims) for captures in rule_captures]
+            outputs = oracle.attention(*batch, *how, *own, sink)
+            results.append([x[min(number, len(x) - 1)][None] for x in outputs])
+        expected_o, expected_lse = map(case.sequences.join, zip(*results))
+        o, *lse = (x[:, :, : expected_o.shape[2]] for x in (o, *lse))
+    else:
+        expected_o, expected_lse = oracle.attention(*inputs, *how, *rule_captures, sink)
     error = compare("o", o, expected_o, get_tolerance(case, variant))
     empty = np.isneginf(expected_lse)
     if np.any(o[empty]):

@@ -9,7 +9,7 @@
 // CHECK: .target sm_90a
 // CHECK: .visible .entry fused_attn_s1688_tf32x3_f32_d64
 // CHECK-NOT: wgmma
-// REMARK: f32-sm90a.mlir:[[# @LINE + 11]]:8: remark: 'f32' runs the kernel of sm_80 on sm_90a, whose own are for f16 and bf16
+// REMARK: f32-sm90a.mlir:[[# @LINE + 11]]:8: remark: 'f32' runs the kernel of sm_80 on sm_90a, whose own don't serve it
 // MANIFEST: "kernel_target": "sm_80"
 // MANIFEST: "target": "sm_90a"
 // SM80: "kernel_target": "sm_80"

@@ -236,8 +236,8 @@ static llvm::Error run(mlir::ModuleOp module) {
       mlir::attn::getKernelTarget((*op)->getParentOfType<mlir::func::FuncOp>(),
                                   mlir::attn::Variant::Fused, *target);
   if (&kernels != target)
-    llvm::errs() << "attn-tune: '" << op->getElementType()
-                 << "' runs the kernel of " << kernels.name << " on "
+    llvm::errs() << "attn-tune: " << mlir::attn::getUnserved(*op, *target)
+                 << " runs the kernel of " << kernels.name << " on "
                  << target->name << "\n";
   TuneTool tool(*op, kernels, device.get());
   return dryRun ? tool.listCandidates() : tool.tune();

@@ -49,6 +49,14 @@ def ConvertAttnToTile : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
     that programs that share K and V run at the same time. With a `mask_mod` the
     last rows come first: under a causal mask they are the longest.
 
+    Where lengths are known to the device only (`cu_q`, `cu_k`, `kv_len`), the
+    kernel reads them, and the tensors' sequences are `memref.subview`s that end
+    where a sequence does. Query tiles of packed sequences are numbered for a
+    bound that the launch knows: sequence s, which begins with row `cu_q[s]`,
+    owns the numbers from `cu_q[s] / block_m + s` on, which leaves at most one
+    program a sequence and head without work. A program finds its sequence by a
+    binary search.
+
     A constant scale > 0 without a `score_mod` is folded into the exponent;
     otherwise the scores are multiplied by it first.
 
@@ -62,6 +70,7 @@ def ConvertAttnToTile : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect",
                            "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect",
                            "::mlir::tensor::TensorDialect",
                            "::mlir::tile::TileDialect"];
 }

@@ -9,8 +9,9 @@
 
 namespace mlir::attn {
 
-/// Whether `target` has a kernel for `op`, which must be supported.
-bool isServed(AttentionOp op, const TargetInfo &target);
+/// What of `op`, which must be supported, the kernels of `target` don't serve;
+/// empty if they do.
+std::string getUnserved(AttentionOp op, const TargetInfo &target);
 
 /// Emits an error that names another target if `target` has no kernel for `op`.
 LogicalResult verifyTarget(AttentionOp op, const TargetInfo &target);

@@ -429,6 +429,10 @@ struct ConvertAttnToLinalgPass
   static LogicalResult convert(AttentionOp op, bool isMath) {
     if (failed(verifySupported(op)))
       return failure();
+    if (op.hasDeviceLengths())
+      return op.emitOpError("has lengths that only the device knows (cu_q, "
+                            "cu_k, kv_len, block_table), which the unfused "
+                            "sequences don't serve; use the fused variant");
     if (op.hasBufferSemantics())
       return op.emitOpError("is on memrefs; unfused sequences are made from "
                             "tensors, before attn-bufferize");

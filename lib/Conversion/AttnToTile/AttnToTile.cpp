@@ -1,5 +1,6 @@
 //===- AttnToTile.cpp - attn.attention to one fused kernel ----------------===//
 
+#include "SequenceBuilder.h"
 #include "attn/Conversion/Passes.h"
 #include "attn/Dialect/Attn/IR/AttnSupport.h"
 #include "attn/Dialect/Tile/IR/TileOps.h"
@@ -95,8 +96,9 @@ public:
       : op(op), matmul(chooseMatmul(op.getElementType(), target)),
         lengths(lengths), schedule(lengths.schedule),
         roles(getWarpRoles(schedule, target)),
-        builder(op.getLoc(), op.getContext()), blockM(schedule.getBlockM()),
-        blockN(schedule.getBlockN()), columnGranule(target.columnGranule) {}
+        builder(op.getLoc(), op.getContext()), sequences(op, args, builder),
+        blockM(schedule.getBlockM()), blockN(schedule.getBlockN()),
+        columnGranule(target.columnGranule) {}
 
   /// The operands that the kernel takes, in the order of its arguments.
   static SmallVector<Value> getKernelOperands(AttentionOp op) {
@@ -108,6 +110,9 @@ public:
     if (op.getSink())
       operands.push_back(op.getSink());
     llvm::append_range(operands, op.getCaptures());
+    for (Value operand : {op.getCuQ(), op.getCuK(), op.getKvLen()})
+      if (operand)
+        operands.push_back(operand);
     return operands;
   }
 
@@ -128,7 +133,7 @@ public:
     buildProgram();
     minusInf = floatConstant(-std::numeric_limits<float>::infinity());
     softmaxScale = floatConstant(getFoldableScale(op).value_or(1.0f));
-    q = loadTile(op.getQ(), blockM, head, qStart);
+    q = loadTile(sequences.getQueries(op.getQ()), blockM, head, qStart);
     buildKVLoop();
     buildEpilogue(loop.getResult(0), loop.getResult(1), loop.getResult(2));
     tile::ReturnOp::create(builder);
@@ -179,24 +184,49 @@ private:
   }
 
   void buildProgram() {
-    qLen = getSize(op.getQ(), 2);
-    kvLen = getSize(op.getK(), 2);
-    Value numTiles = binary<arith::DivUIOp>(
-        binary<arith::AddIOp>(qLen, i32(blockM - 1)), i32(blockM));
+    Value numTiles = sequences.countTiles(blockM);
     // An operator without heads launches no program, but must not divide by 0.
     Value heads = i32(std::max<int64_t>(op.getNumQueryHeads(), 1));
     Value id = tile::ProgramIdOp::create(builder, builder.getI32Type());
+    Value rowTile = op.getCuQ() ? takePackedTile(id, numTiles)
+                                : takeTile(id, numTiles, heads);
+    batch = sequences.getSequence();
+    qLen = sequences.getQueryLength();
+    kvLen = sequences.getKeyLength();
+    qStart = binary<arith::MulIOp>(rowTile, i32(blockM));
+    kvHead = buildKVHead();
+    if (!op.getCuQ())
+      return;
+    // Rows that don't exist see no key.
+    Value exists =
+        arith::CmpIOp::create(builder, arith::CmpIPredicate::slt, qStart, qLen);
+    kvLen = arith::SelectOp::create(builder, exists, kvLen, zero);
+  }
+
+  /// Decides on head and sequence; returns the row tile.
+  Value takeTile(Value id, Value numTiles, Value heads) {
     auto [headAndBatch, rowTile] =
         roles && roles.getPersistent() && op.hasMaskMod()
             ? orderLongestFirst(id, numTiles, heads)
             : orderByHead(id, numTiles);
     head = binary<arith::RemUIOp>(headAndBatch, heads);
-    batch = binary<arith::DivUIOp>(headAndBatch, heads);
+    sequences.setSequence(binary<arith::DivUIOp>(headAndBatch, heads));
     if (op.hasMaskMod())
       rowTile = binary<arith::SubIOp>(binary<arith::SubIOp>(numTiles, i32(1)),
                                       rowTile);
-    qStart = binary<arith::MulIOp>(rowTile, i32(blockM));
-    kvHead = buildKVHead();
+    return rowTile;
+  }
+
+  /// The same for packed sequences: all of one head, from the last row if there
+  /// is a mask, which most often hides keys from the first ones.
+  Value takePackedTile(Value id, Value numTiles) {
+    Value number;
+    std::tie(head, number) = orderByHead(id, numTiles);
+    if (op.hasMaskMod())
+      number = binary<arith::SubIOp>(binary<arith::SubIOp>(numTiles, i32(1)),
+                                     number);
+    sequences.setSequence(sequences.findSequence(number, blockM));
+    return sequences.getTileInSequence(number, blockM);
   }
 
   /// Returns (head and batch, row tile).
@@ -217,7 +247,7 @@ private:
     int64_t keyBytes = (op.getQKHeadDim() + op.getVHeadDim()) *
                        op.getElementType().getIntOrFloatBitWidth() / 8;
     Value all = binary<arith::MulIOp>(heads, getSize(op.getQ(), 0));
-    Value keys = binary<arith::MaxSIOp>(kvLen, i32(1));
+    Value keys = binary<arith::MaxSIOp>(getSize(op.getK(), 2), i32(1));
     Value fitting = binary<arith::DivUIOp>(i32(kL2Bytes / keyBytes), keys);
     fitting = binary<arith::MulIOp>(fitting, i32(getGroupSize()));
 
@@ -269,12 +299,13 @@ private:
   /// drop them.
   int64_t padHeadDim(int64_t dim) { return llvm::alignTo(dim, columnGranule); }
 
-  Value loadTile(Value operand, int64_t rows, Value tensorHead, Value row) {
-    auto memref = cast<MemRefType>(operand.getType());
+  Value loadTile(SequenceBuilder::Part part, int64_t rows, Value tensorHead,
+                 Value row) {
+    auto memref = cast<MemRefType>(part.memref.getType());
     auto type = RankedTensorType::get({rows, padHeadDim(memref.getDimSize(3))},
                                       memref.getElementType());
-    return tile::LoadOp::create(builder, type, arg(operand),
-                                ValueRange{batch, tensorHead, row, zero});
+    return tile::LoadOp::create(builder, type, part.memref,
+                                ValueRange{part.batch, tensorHead, row, zero});
   }
 
   //===--------------------------------------------------------------------===//
@@ -286,6 +317,8 @@ private:
         splat(0.0f, {blockM, padHeadDim(op.getVHeadDim())}),
         tensor::SplatOp::create(builder, rowType(), minusInf),
         splat(0.0f, {blockM})};
+    keys = sequences.getKeys(op.getK());
+    values = sequences.getKeys(op.getV());
     loop = tile::KVLoopOp::create(builder, ValueRange(inits).getTypes(), zero,
                                   zero, zero, kvLen, blockN, inits,
                                   binary<arith::SubIOp>(qLen, qStart),
@@ -321,7 +354,7 @@ private:
   }
 
   SmallVector<Value> buildQK(Value kv) {
-    Value k = loadTile(op.getK(), blockN, kvHead, kv);
+    Value k = loadTile(keys, blockN, kvHead, kv);
     Value init = splat(0.0f, {blockM, blockN});
     return {tile::MmaOp::create(builder, init.getType(), matmul.path, q, k,
                                 init, /*transpose_b=*/true)};
@@ -362,7 +395,7 @@ private:
   SmallVector<Value> buildPV(ValueRange args) {
     Value kv = args[0], p = args[1], max = args[2], sum = args[3],
           alpha = args[4], acc = args[5];
-    Value v = loadTile(op.getV(), blockN, kvHead, kv);
+    Value v = loadTile(values, blockN, kvHead, kv);
     Value rescaled =
         arith::MulFOp::create(builder, acc, broadcastRows(alpha, acc));
     Value next = tile::MmaOp::create(builder, acc.getType(), matmul.path,
@@ -489,13 +522,16 @@ private:
     Value output = arith::SelectOp::create(
         builder, isZero(broadcastRows(sum, acc)),
         splat(0.0f, cast<ShapedType>(acc.getType()).getShape()), scaled);
-    tile::StoreOp::create(builder, toElementType(output), arg(op.getO()),
-                          ValueRange{batch, head, qStart, zero});
+    // Made behind the loop, where the offsets take no registers in it.
+    SequenceBuilder::Part o = sequences.getQueries(op.getO());
+    tile::StoreOp::create(builder, toElementType(output), o.memref,
+                          ValueRange{o.batch, head, qStart, zero});
     if (!op.getLse())
       return;
     lse = op.getSink() ? addSinkToLse(lse, loadSink()) : buildLse(max, sum);
-    tile::StoreOp::create(builder, lse, arg(op.getLse()),
-                          ValueRange{batch, head, qStart});
+    SequenceBuilder::Part part = sequences.getQueries(op.getLse());
+    tile::StoreOp::create(builder, lse, part.memref,
+                          ValueRange{part.batch, head, qStart});
   }
 
   /// Over the keys. After the loop only scale * max + log(sum) has a meaning:
@@ -541,9 +577,11 @@ private:
   ScheduleAttr schedule;
   WarpRolesAttr roles;
   ImplicitLocOpBuilder builder;
-  int64_t blockM, blockN, columnGranule;
   IRMapping args;
+  SequenceBuilder sequences;
+  int64_t blockM, blockN, columnGranule;
   Value qLen, kvLen, batch, head, kvHead, qStart;
+  SequenceBuilder::Part keys, values;
   Value zero, minusInf, softmaxScale, q;
   tile::KVLoopOp loop;
 };
@@ -554,20 +592,16 @@ public:
   explicit LaunchBuilder(AttentionOp op) : op(op), builder(op.getLoc(), op) {}
 
   void build(tile::KernelOp kernel, const ScheduledLengths &lengths) {
-    Value batches = getSize(op.getQ(), 0);
-    Value qLen = getSize(op.getQ(), 2);
-    Value kvLen = getSize(op.getK(), 2);
     Value heads = constant(op.getNumQueryHeads());
-    Value tiles = arith::CeilDivSIOp::create(
-        builder, qLen, constant(lengths.schedule.getBlockM()));
-    Value grid = product({tiles, heads, batches});
+    Value tiles = countTiles(lengths.schedule.getBlockM());
+    Value grid = product({tiles, heads, getSize(op.getQ(), 0)});
     // A launch of no program is skipped.
     if (!lengths.isAll())
-      grid = product({grid, contains(lengths, qLen)});
+      grid = product(
+          {grid, contains(lengths, getMeanLength(op.getQ(), op.getCuQ()))});
     tile::LaunchOp::create(builder, kernel.getSymName(), grid,
                            FusedKernelBuilder::getKernelOperands(op),
-                           countBytes(batches, qLen, kvLen),
-                           countFlops(batches, qLen, kvLen));
+                           countBytes(), countFlops());
   }
 
 private:
@@ -576,6 +610,34 @@ private:
   }
   Value getSize(Value operand, int64_t dim) {
     return builder.createOrFold<memref::DimOp>(builder.getLoc(), operand, dim);
+  }
+  Value countSequences(Value offsets) {
+    return arith::SubIOp::create(builder, getSize(offsets, 0), constant(1));
+  }
+  /// As SequenceBuilder::countTiles.
+  Value countTiles(int64_t block) {
+    Value rows = getSize(op.getQ(), 2);
+    if (!op.getCuQ())
+      return arith::CeilDivSIOp::create(builder, rows, constant(block));
+    Value whole = arith::FloorDivSIOp::create(builder, rows, constant(block));
+    Value tiles =
+        arith::AddIOp::create(builder, whole, countSequences(op.getCuQ()));
+    // Without a query no program runs.
+    Value hasRows = arith::MinSIOp::create(builder, rows, constant(1));
+    return arith::MulIOp::create(builder, tiles, hasRows);
+  }
+  /// The rows of one sequence, a mean where they are packed.
+  Value getMeanLength(Value operand, Value offsets) {
+    Value rows = getSize(operand, 2);
+    if (!offsets)
+      return rows;
+    Value count =
+        arith::MaxSIOp::create(builder, countSequences(offsets), constant(1));
+    return arith::CeilDivSIOp::create(builder, rows, count);
+  }
+  /// The rows of all batches.
+  Value countRows(Value operand) {
+    return product({getSize(operand, 0), getSize(operand, 2)});
   }
   /// 1 or 0.
   Value contains(const ScheduledLengths &lengths, Value qLen) {
@@ -599,18 +661,19 @@ private:
     return result;
   }
 
-  /// q, k, v, o, lse and captures once each. The sinks are too few to count.
-  Value countBytes(Value batches, Value qLen, Value kvLen) {
+  /// q, k, v, o, lse and captures once each, all that a cache has room for.
+  /// Sinks, offsets and lengths are too few to count.
+  Value countBytes() {
     int64_t elementBytes = op.getElementType().getIntOrFloatBitWidth() / 8;
     int64_t headDims = op.getQKHeadDim() + op.getVHeadDim();
     int64_t lseBytes = op.getLse() ? sizeof(float) : 0;
-    Value queryBytes =
-        product({qLen, constant(op.getNumQueryHeads() *
-                                (headDims * elementBytes + lseBytes))});
-    Value keyBytes = product(
-        {kvLen, constant(op.getNumKVHeads() * headDims * elementBytes)});
-    Value bytes = product(
-        {batches, arith::AddIOp::create(builder, queryBytes, keyBytes)});
+    Value queryBytes = product(
+        {countRows(op.getQ()), constant(op.getNumQueryHeads() *
+                                        (headDims * elementBytes + lseBytes))});
+    Value keyBytes =
+        product({countRows(op.getK()),
+                 constant(op.getNumKVHeads() * headDims * elementBytes)});
+    Value bytes = arith::AddIOp::create(builder, queryBytes, keyBytes);
     for (Value capture : op.getCaptures())
       bytes = arith::AddIOp::create(builder, bytes, countBytes(capture));
     return bytes;
@@ -626,10 +689,11 @@ private:
   }
 
   /// Both matrix products, dense.
-  Value countFlops(Value batches, Value qLen, Value kvLen) {
+  Value countFlops() {
     int64_t perPair =
         2 * op.getNumQueryHeads() * (op.getQKHeadDim() + op.getVHeadDim());
-    return product({batches, qLen, kvLen, constant(perPair)});
+    Value keys = getMeanLength(op.getK(), op.getCuK());
+    return product({countRows(op.getQ()), keys, constant(perPair)});
   }
 
   AttentionOp op;

@@ -3,6 +3,7 @@
 #include "KernelLowering.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
@@ -61,9 +62,9 @@ LogicalResult KernelLowering::checkLayouts() {
   if (!kernel.getBody().hasOneBlock())
     return kernel.emitOpError("must be one block; use scf for control flow");
   auto check = [](Operation *op, Type type) -> LogicalResult {
-    if (isa<MemRefType>(type))
+    if (isa<MemRefType>(type) && !isa<memref::SubViewOp>(op))
       return op->emitOpError("makes a memref inside a kernel; pass it as an "
-                             "argument");
+                             "argument, or take a memref.subview of one");
     if (auto buffer = dyn_cast<BufferType>(type))
       type = buffer.getTile().cloneWithEncoding(
           SharedLayoutAttr::get(type.getContext()));
@@ -281,6 +282,7 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
         return done([&] { lowerSplat(op, getScalar(op.getInput())); });
       })
       .Case([&](memref::DimOp op) { return lowerMemRefDim(op); })
+      .Case([&](memref::SubViewOp op) { return lowerSubView(op); })
       .Case([&](arith::ConstantOp op) { return lowerConstant(op); })
       .Default([&](Operation *op) -> LogicalResult {
         bool hasTiles = llvm::any_of(op->getOperandTypes(), isTile) ||
@@ -601,6 +603,30 @@ LogicalResult KernelLowering::lowerMemRefDim(memref::DimOp op) {
   if (!dim || *dim < 0 || *dim >= static_cast<int64_t>(sizes.size()))
     return op.emitOpError("needs a constant dimension of its memref");
   scalars.map(op.getResult(), emit.extend(sizes[*dim]));
+  return success();
+}
+
+LogicalResult KernelLowering::lowerSubView(memref::SubViewOp op) {
+  if (!op.hasUnitStride() || op.getDroppedDims().any())
+    return op.emitOpError("must have unit strides and keep all dimensions");
+  // Values of type index are i64.
+  auto get = [&](OpFoldResult value) -> Value {
+    if (auto constant = getConstantIntValue(value))
+      return emit.i64(*constant);
+    return getScalar(cast<Value>(value));
+  };
+  MemRefArgument part = memrefs[op.getSource()];
+  Value offset = emit.i64(0);
+  for (auto [start, stride] :
+       llvm::zip_equal(op.getMixedOffsets(), part.strides))
+    if (!isConstantIntValue(start, 0))
+      offset = emit.add(offset, emit.mul(get(start), stride));
+  Type element = op.getType().getElementType();
+  int64_t bytes = llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
+  part.pointer = emit.globalPointer(part.pointer, offset, bytes);
+  for (auto [size, mixed] : llvm::zip_equal(part.sizes, op.getMixedSizes()))
+    size = emit.resize(get(mixed), emit.getI32Type());
+  memrefs[op.getResult()] = part;
   return success();
 }
 

@@ -5,6 +5,7 @@
 
 #include "ThreadEmitter.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/IRMapping.h"
@@ -64,6 +65,7 @@ protected:
   LogicalResult lowerIf(scf::IfOp op);
   LogicalResult lowerElementwise(Operation *op);
   void lowerScalar(Operation *op);
+  LogicalResult lowerSubView(memref::SubViewOp op);
   LogicalResult lowerMemRefDim(memref::DimOp op);
   LogicalResult lowerConstant(arith::ConstantOp op);
   LogicalResult lowerTruncF(arith::TruncFOp op);

@@ -3,6 +3,7 @@
 
 #include "ThreadEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/SaveAndRestore.h"
@@ -257,6 +258,9 @@ Value ThreadEmitter::createArith(Operation *op, ValueRange operands) {
     return mul(operands[0], operands[1]);
   if (isa<arith::SubIOp>(op))
     return sub(operands[0], operands[1]);
+  if (isa<math::CountLeadingZerosOp>(op))
+    return create<LLVM::CountLeadingZerosOp>(type, operands[0],
+                                             /*is_zero_poison=*/false);
   StringRef name = getLLVMOpName(op);
   if (name.empty())
     return Value();

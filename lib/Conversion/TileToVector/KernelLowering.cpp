@@ -3,6 +3,7 @@
 #include "KernelLowering.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
 using namespace mlir::tile;
@@ -129,6 +130,8 @@ void KernelLowering::emitOp(Operation *op, const BlockSchedule &schedule,
                        arith::IndexCastOp::create(
                            builder, e.loc, builder.getIndexType(), size));
   }
+  if (auto part = dyn_cast<memref::SubViewOp>(op))
+    return emitSubView(part);
   if (isa<ReturnOp>(op)) {
     LLVM::ReturnOp::create(builder, e.loc, ValueRange());
     return;
@@ -137,6 +140,26 @@ void KernelLowering::emitOp(Operation *op, const BlockSchedule &schedule,
   if (isa<scf::YieldOp>(op))
     return;
   builder.clone(*op, scalars);
+}
+
+void KernelLowering::emitSubView(memref::SubViewOp op) {
+  auto get = [&](OpFoldResult value) -> Value {
+    if (auto constant = getConstantIntValue(value))
+      return e.i64(*constant);
+    Value index = scalars.lookup(cast<Value>(value));
+    return arith::IndexCastOp::create(builder, e.loc, builder.getI64Type(),
+                                      index);
+  };
+  MemRefArg part = memrefs[op.getSource()];
+  Value offset = e.i64(0);
+  for (auto [start, stride] :
+       llvm::zip_equal(op.getMixedOffsets(), part.strides))
+    offset = e.add(offset, e.mul(get(start), stride));
+  part.pointer = e.address(part.pointer, offset,
+                           getMemoryType(op.getType().getElementType()));
+  for (auto [size, mixed] : llvm::zip_equal(part.sizes, op.getMixedSizes()))
+    size = get(mixed);
+  memrefs[op.getResult()] = part;
 }
 
 void KernelLowering::emitFor(scf::ForOp op, const BlockSchedule &schedule,

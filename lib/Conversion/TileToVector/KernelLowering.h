@@ -82,6 +82,7 @@ private:
   void emitGroup(const BlockSchedule &schedule, int64_t unit);
   void emitLoopOp(Operation *op, Point &point);
   void emitOp(Operation *op, const BlockSchedule &schedule, int64_t unit);
+  void emitSubView(memref::SubViewOp op);
   void emitFor(scf::ForOp op, const BlockSchedule &schedule, int64_t unit);
   void emitIf(scf::IfOp op);
   void emitLoad(LoadOp op);

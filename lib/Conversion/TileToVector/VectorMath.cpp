@@ -15,12 +15,13 @@ using namespace mlir::tile::cpu;
 
 bool cpu::isSupportedMath(Operation *op) {
   return isa<math::AbsFOp, math::AbsIOp, math::CeilOp, math::CopySignOp,
-             math::Exp2Op, math::FloorOp, math::FmaOp, math::Log2Op,
-             math::RoundEvenOp, math::RsqrtOp, math::SqrtOp, math::TruncOp>(op);
+             math::CountLeadingZerosOp, math::Exp2Op, math::FloorOp,
+             math::FmaOp, math::Log2Op, math::RoundEvenOp, math::RsqrtOp,
+             math::SqrtOp, math::TruncOp>(op);
 }
 
 StringRef cpu::getSupportedMathNames() {
-  return "absf, absi, ceil, copysign, exp2, floor, fma, log2, roundeven, "
+  return "absf, absi, ceil, copysign, ctlz, exp2, floor, fma, log2, roundeven, "
          "rsqrt, sqrt, trunc";
 }
 

@@ -33,6 +33,8 @@ static LogicalResult verifyType(Operation *op, Type type) {
 }
 
 static bool isKernelArgument(Value value, KernelOp kernel) {
+  if (auto part = value.getDefiningOp<memref::SubViewOp>())
+    value = part.getSource();
   auto arg = dyn_cast<BlockArgument>(value);
   return arg && arg.getOwner()->getParentOp() == kernel;
 }
@@ -60,10 +62,10 @@ static LogicalResult verifyOp(Operation *op, KernelOp kernel) {
   for (Value operand : op->getOperands())
     if (isa<BaseMemRefType>(operand.getType()) &&
         (!isKernelArgument(operand, kernel) ||
-         !isa<LoadOp, GatherOp, StoreOp, memref::DimOp>(op)))
+         !isa<LoadOp, GatherOp, StoreOp, memref::DimOp, memref::SubViewOp>(op)))
       return op->emitOpError("uses a memref; only tile.load, tile.gather, "
-                             "tile.store and memref.dim may, and of kernel "
-                             "arguments");
+                             "tile.store, memref.dim and memref.subview may, "
+                             "and of kernel arguments or subviews of them");
   for (Type type : op->getResultTypes())
     if (failed(verifyType(op, type)))
       return failure();
@@ -76,6 +78,11 @@ static LogicalResult verifyOp(Operation *op, KernelOp kernel) {
     return success();
   if (auto dim = dyn_cast<memref::DimOp>(op))
     return verifyDim(dim);
+  if (auto part = dyn_cast<memref::SubViewOp>(op)) {
+    if (part.hasUnitStride() && part.getDroppedDims().none())
+      return success();
+    return op->emitOpError("must have unit strides and keep all dimensions");
+  }
   if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
     if (isTile(constant) && !isa<SplatElementsAttr>(constant.getValue()))
       return op->emitOpError("must be a splat; other constants can be made "
@@ -88,8 +95,8 @@ static LogicalResult verifyOp(Operation *op, KernelOp kernel) {
   if (isElementwise && isa<arith::ArithDialect>(op->getDialect()))
     return success();
   return op->emitOpError("isn't supported in a CPU kernel; legal are tile, "
-                         "arith and math operations, scf.for, scf.if and "
-                         "memref.dim");
+                         "arith and math operations, scf.for, scf.if, "
+                         "memref.dim and memref.subview");
 }
 
 LogicalResult cpu::verifyKernel(KernelOp kernel) {

@@ -32,3 +32,14 @@ func.func @memrefs(%q: memref<1x2x8x64xf32>, %o: memref<1x2x8x64xf32>) {
                  outs(%o : memref<1x2x8x64xf32>)
   return
 }
+
+// -----
+
+func.func @packed(%q: tensor<1x2x8x64xf32>, %ends: tensor<3xi32>) -> tensor<1x2x8x64xf32> {
+  %e = tensor.empty() : tensor<1x2x8x64xf32>
+  // expected-error @below {{has lengths that only the device knows (cu_q, cu_k, kv_len, block_table), which the unfused sequences don't serve; use the fused variant}}
+  %r = attn.attention ins(%q, %q, %q : tensor<1x2x8x64xf32>, tensor<1x2x8x64xf32>, tensor<1x2x8x64xf32>)
+                      cu_q(%ends : tensor<3xi32>) cu_k(%ends : tensor<3xi32>)
+                      outs(%e : tensor<1x2x8x64xf32>) -> tensor<1x2x8x64xf32>
+  return %r : tensor<1x2x8x64xf32>
+}

@@ -6,17 +6,17 @@
 // The launch: one program per 128 rows of a query head.
 // CHECK-LABEL: func.func @plain(
 // CHECK-SAME: %[[Q:[a-z0-9]+]]: memref<?x8x?x64xf16>, %[[K:[a-z0-9]+]]: memref<?x2x?x64xf16>
-// CHECK-DAG: %[[B:.*]] = memref.dim %[[Q]], %c0
-// CHECK-DAG: %[[NQ:.*]] = memref.dim %[[Q]], %c2
-// CHECK-DAG: %[[NK:.*]] = memref.dim %[[K]], %c2
+// CHECK: %[[NQ:.*]] = memref.dim %[[Q]], %c2
 // CHECK: %[[TILES:.*]] = arith.ceildivsi %[[NQ]], %c128
+// CHECK: %[[B:.*]] = memref.dim %[[Q]], %c0
 // CHECK: %[[PER_BATCH:.*]] = arith.muli %[[TILES]], %c8
 // CHECK: %[[GRID:.*]] = arith.muli %[[PER_BATCH]], %[[B]]
 // Bytes: 2 * 8 * (64 + 64) a query row, 2 * 2 * (64 + 64) a key.
-// CHECK: %[[QB:.*]] = arith.muli %[[NQ]], %c2048
-// CHECK: %[[KB:.*]] = arith.muli %[[NK]], %c512
-// CHECK: %[[SUM:.*]] = arith.addi %[[QB]], %[[KB]]
-// CHECK: %[[BYTES:.*]] = arith.muli %[[B]], %[[SUM]]
+// CHECK: %[[QUERIES:.*]] = arith.muli %{{.*}}, %{{.*}} : index
+// CHECK: %[[QB:.*]] = arith.muli %[[QUERIES]], %c2048
+// CHECK: %[[KEYS:.*]] = arith.muli %{{.*}}, %{{.*}} : index
+// CHECK: %[[KB:.*]] = arith.muli %[[KEYS]], %c512
+// CHECK: %[[BYTES:.*]] = arith.addi %[[QB]], %[[KB]]
 // Operations: 2 * 8 * (64 + 64) a pair of query row and key.
 // CHECK: %[[C:.*]] = arith.constant 2048 : index
 // CHECK: %[[FLOPS:.*]] = arith.muli %{{.*}}, %[[C]]
@@ -78,13 +78,13 @@ func.func @head_dims(%q: memref<1x2x?x40xf16>, %v: memref<1x2x?x72xf16>, %o: mem
 // CHECK-LABEL: tile.kernel @fused_attn_s16816_f16_d64(
 // CHECK-SAME: %[[Q:[a-z0-9]+]]: memref<?x8x?x64xf16>, %[[K:[a-z0-9]+]]: memref<?x2x?x64xf16>, %[[V:[a-z0-9]+]]: memref<?x2x?x64xf16>, %[[O:[a-z0-9]+]]: memref<?x8x?x64xf16>)
 // CHECK-SAME: num_warps = 4
-// CHECK: %[[NK:.*]] = arith.index_cast
-// CHECK: %[[NK:.*]] = arith.index_cast
 // CHECK: %[[ID:.*]] = tile.program_id
 // CHECK: %[[TILE:.*]] = arith.remui %[[ID]]
 // CHECK: %[[HB:.*]] = arith.divui %[[ID]]
 // CHECK: %[[H:.*]] = arith.remui %[[HB]], %c8_i32
 // CHECK: %[[B:.*]] = arith.divui %[[HB]], %c8_i32
+// CHECK: %[[KEYS:.*]] = memref.dim %[[K]], %c2
+// CHECK: %[[NK:.*]] = arith.index_cast %[[KEYS]]
 // CHECK: %[[M:.*]] = arith.muli %[[TILE]], %c128_i32
 // CHECK: %[[G:.*]] = arith.divui %[[H]], %c4_i32
 // CHECK: %[[SCALE:.*]] = arith.constant 1.250000e-01 : f32

@@ -39,7 +39,7 @@ tile.kernel @extract(%x: memref<64xf32>) attributes {num_warps = 4 : i32} {
   %zero = arith.constant 0 : i32
   %i = arith.constant 0 : index
   %t = tile.load %x[%zero] : memref<64xf32> -> tensor<64xf32>
-  // expected-error @below {{isn't supported in a CPU kernel; legal are tile, arith and math operations, scf.for, scf.if and memref.dim}}
+  // expected-error @below {{isn't supported in a CPU kernel; legal are tile, arith and math operations, scf.for, scf.if, memref.dim and memref.subview}}
   %e = tensor.extract %t[%i] : tensor<64xf32>
   tile.return
 }
@@ -99,7 +99,7 @@ tile.kernel @dynamic(%c: f32, %n: i32) attributes {num_warps = 4 : i32} {
 tile.kernel @select_memref(%x: memref<64xf32>, %y: memref<64xf32>, %c: i32) attributes {num_warps = 4 : i32} {
   %zero = arith.constant 0 : i32
   %first = arith.cmpi eq, %c, %zero : i32
-  // expected-error @below {{uses a memref; only tile.load, tile.gather, tile.store and memref.dim may, and of kernel arguments}}
+  // expected-error @below {{uses a memref; only tile.load, tile.gather, tile.store, memref.dim and memref.subview may, and of kernel arguments or subviews of them}}
   %m = arith.select %first, %x, %y : memref<64xf32>
   %t = tile.load %m[%zero] : memref<64xf32> -> tensor<64xf32>
   tile.store %t, %x[%zero] : tensor<64xf32>, memref<64xf32>

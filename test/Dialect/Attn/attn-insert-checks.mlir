@@ -44,3 +44,21 @@ func.func @captures(%q: tensor<1x2x?x64xf16>, %c: tensor<1x?x?xf32>) -> tensor<1
     } -> tensor<1x2x?x64xf16>
   return %r : tensor<1x2x?x64xf16>
 }
+
+// Everything that is for a number of sequences is for the same.
+// CHECK-LABEL: func.func @sequences
+// CHECK-NOT: q and k have different batch sizes
+// CHECK: cf.assert %{{.*}}, "q and o have different lengths"
+// CHECK: %[[ENDS:.*]] = tensor.dim %{{.*}}, %c0
+// CHECK: %[[COUNT:.*]] = arith.subi %[[ENDS]], %c1
+// CHECK: arith.cmpi eq, %[[COUNT]], %
+// CHECK: cf.assert %{{.*}}, "cu_q and k are for different numbers of sequences"
+// CHECK: cf.assert %{{.*}}, "cu_q and kv_len are for different numbers of sequences"
+func.func @sequences(%q: tensor<1x2x?x64xf16>, %k: tensor<?x2x?x64xf16>, %ends: tensor<?xi32>,
+                     %lens: tensor<?xi32>, %o: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
+  %r = attn.attention
+      ins(%q, %k, %k : tensor<1x2x?x64xf16>, tensor<?x2x?x64xf16>, tensor<?x2x?x64xf16>)
+      cu_q(%ends : tensor<?xi32>) kv_len(%lens : tensor<?xi32>)
+      outs(%o : tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16>
+  return %r : tensor<1x2x?x64xf16>
+}

@@ -1,7 +1,7 @@
 // RUN: attn-opt --attn-select-schedule=target=sm_90a %s --split-input-file --verify-diagnostics
 
 func.func @f32(%x: tensor<1x2x?x64xf32>) -> tensor<1x2x?x64xf32> {
-  // expected-error @below {{on 'f32' has no kernel for sm_90a, which serves f16 and bf16; use target sm_80, which the same GPU runs}}
+  // expected-error @below {{has no kernel for sm_90a, which doesn't serve 'f32'; use target sm_80, which the same GPU runs}}
   %r = attn.attention
       ins(%x, %x, %x : tensor<1x2x?x64xf32>, tensor<1x2x?x64xf32>, tensor<1x2x?x64xf32>)
       outs(%x : tensor<1x2x?x64xf32>) -> tensor<1x2x?x64xf32>

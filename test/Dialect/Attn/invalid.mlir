@@ -11,7 +11,7 @@ func.func @batch_of_k(%q: !q, %k: tensor<3x4x8x64xf32>) -> !q {
 
 !q = tensor<2x4x8x64xf32>
 func.func @batch_of_v(%q: !q, %v: tensor<3x4x8x64xf32>) -> !q {
-  // expected-error@+1 {{batch sizes differ: q has 2, v has 3}}
+  // expected-error@+1 {{batch sizes differ: k has 2, v has 3}}
   %r = attn.attention ins(%q, %q, %v : !q, !q, tensor<3x4x8x64xf32>) outs(%q : !q) -> !q
   return %r : !q
 }
@@ -589,5 +589,113 @@ func.func @sink_dynamic(%q: !q, %s: tensor<?xf32>) -> !q {
 func.func @sink_type(%q: !q, %s: tensor<4xi32>) -> !q {
   // expected-error@+1 {{logit for each of the 4 query heads, not be 'tensor<4xi32>'}}
   %r = attn.attention ins(%q, %q, %q : !q, !q, !q) sink(%s : tensor<4xi32>) outs(%q : !q) -> !q
+  return %r : !q
+}
+
+// -----
+
+!q = tensor<1x4x8x64xf32>
+func.func @offsets_type(%q: tensor<1x4x8x64xf32>, %c: tensor<3xi64>) -> !q {
+  // expected-error@+1 {{cu_q must hold i32 numbers of shape [S + 1], not be 'tensor<3xi64>'}}
+  %r = attn.attention ins(%q, %q, %q : !q, !q, !q) cu_q(%c : tensor<3xi64>) outs(%q : !q) -> !q
+  return %r : !q
+}
+
+// -----
+
+!q = tensor<1x4x8x64xf32>
+func.func @offsets_rank(%q: tensor<1x4x8x64xf32>, %c: tensor<3x1xi32>) -> !q {
+  // expected-error@+1 {{cu_k must hold i32 numbers of shape [S + 1]}}
+  %r = attn.attention ins(%q, %q, %q : !q, !q, !q) cu_k(%c : tensor<3x1xi32>) outs(%q : !q) -> !q
+  return %r : !q
+}
+
+// -----
+
+!q = tensor<1x4x8x64xf32>
+func.func @no_offsets(%q: tensor<1x4x8x64xf32>, %c: tensor<0xi32>) -> !q {
+  // expected-error@+1 {{cu_q must hold at least the 0 that it begins with}}
+  %r = attn.attention ins(%q, %q, %q : !q, !q, !q) cu_q(%c : tensor<0xi32>) outs(%q : !q) -> !q
+  return %r : !q
+}
+
+// -----
+
+!q = tensor<2x4x8x64xf32>
+func.func @packed_batches(%q: tensor<2x4x8x64xf32>, %c: tensor<3xi32>) -> !q {
+  // expected-error@+1 {{q must have a batch size of 1 in its type with cu_q}}
+  %r = attn.attention ins(%q, %q, %q : !q, !q, !q) cu_q(%c : tensor<3xi32>) outs(%q : !q) -> !q
+  return %r : !q
+}
+
+// -----
+
+!q = tensor<?x4x8x64xf32>
+func.func @packed_dynamic_batch(%q: tensor<?x4x8x64xf32>, %c: tensor<3xi32>) -> !q {
+  // expected-error@+1 {{k must have a batch size of 1 in its type with cu_k}}
+  %r = attn.attention ins(%q, %q, %q : !q, !q, !q) cu_k(%c : tensor<3xi32>) outs(%q : !q) -> !q
+  return %r : !q
+}
+
+// -----
+
+!q = tensor<1x4x8x64xf32>
+func.func @sequence_counts(%q: tensor<1x4x8x64xf32>, %c: tensor<3xi32>, %n: tensor<3xi32>) -> !q {
+  // expected-error@+1 {{numbers of sequences differ: cu_q is for 2, kv_len for 3}}
+  %r = attn.attention ins(%q, %q, %q : !q, !q, !q) cu_q(%c : tensor<3xi32>) cu_k(%c : tensor<3xi32>) kv_len(%n : tensor<3xi32>) outs(%q : !q) -> !q
+  return %r : !q
+}
+
+// -----
+
+!q = tensor<2x4x8x64xf32>
+func.func @length_count(%q: tensor<2x4x8x64xf32>, %n: tensor<3xi32>) -> !q {
+  // expected-error@+1 {{numbers of sequences differ: q is for 2, kv_len for 3}}
+  %r = attn.attention ins(%q, %q, %q : !q, !q, !q) kv_len(%n : tensor<3xi32>) outs(%q : !q) -> !q
+  return %r : !q
+}
+
+// -----
+
+!q = tensor<2x4x8x64xf32>
+func.func @pages_without_lengths(%q: tensor<2x4x8x64xf32>, %t: tensor<2x3xi32>) -> !q {
+  // expected-error@+1 {{block_table needs kv_len}}
+  %r = attn.attention ins(%q, %q, %q : !q, !q, !q) block_table(%t : tensor<2x3xi32>) outs(%q : !q) -> !q
+  return %r : !q
+}
+
+// -----
+
+!q = tensor<1x4x8x64xf32>
+func.func @pages_and_offsets(%q: tensor<1x4x8x64xf32>, %c: tensor<2xi32>, %n: tensor<1xi32>, %t: tensor<1x3xi32>) -> !q {
+  // expected-error@+1 {{has block_table and cu_k}}
+  %r = attn.attention ins(%q, %q, %q : !q, !q, !q) cu_k(%c : tensor<2xi32>) kv_len(%n : tensor<1xi32>) block_table(%t : tensor<1x3xi32>) outs(%q : !q) -> !q
+  return %r : !q
+}
+
+// -----
+
+!q = tensor<2x4x8x64xf32>
+func.func @table_rank(%q: tensor<2x4x8x64xf32>, %n: tensor<2xi32>) -> !q {
+  // expected-error@+1 {{block_table must hold i32 numbers of shape [S, P]}}
+  %r = attn.attention ins(%q, %q, %q : !q, !q, !q) kv_len(%n : tensor<2xi32>) block_table(%n : tensor<2xi32>) outs(%q : !q) -> !q
+  return %r : !q
+}
+
+// -----
+
+!q = tensor<2x4x24x64xf32>
+func.func @page_size(%q: tensor<2x4x24x64xf32>, %n: tensor<2xi32>, %t: tensor<2x3xi32>) -> !q {
+  // expected-error@+1 {{whose number of rows must be a power of two from 1 to 256 in the type, not 24}}
+  %r = attn.attention ins(%q, %q, %q : !q, !q, !q) kv_len(%n : tensor<2xi32>) block_table(%t : tensor<2x3xi32>) outs(%q : !q) -> !q
+  return %r : !q
+}
+
+// -----
+
+!q = tensor<2x4x?x64xf32>
+func.func @page_size_dynamic(%q: tensor<2x4x?x64xf32>, %n: tensor<2xi32>, %t: tensor<2x3xi32>) -> !q {
+  // expected-error@+1 {{from 1 to 256 in the type, not dynamic}}
+  %r = attn.attention ins(%q, %q, %q : !q, !q, !q) kv_len(%n : tensor<2xi32>) block_table(%t : tensor<2x3xi32>) outs(%q : !q) -> !q
   return %r : !q
 }

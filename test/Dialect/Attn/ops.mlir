@@ -135,23 +135,38 @@ func.func @captures(%q: tensor<2x4x?x64xf32>, %table: tensor<4x?xf32>,
 
 // -----
 
-// CHECK-LABEL: func @reserved_operands
-// CHECK: scale(%{{.*}} : f32) sink(%{{[^ ]*}} : tensor<4xf32>) cu_q(%{{[^ ]*}} : tensor<?xi32>) cu_k(%{{[^ ]*}} : tensor<?xi32>)
+// CHECK-LABEL: func @every_operand
+// CHECK: scale(%{{.*}} : f32) sink(%{{[^ ]*}} : tensor<4xf32>) cu_q(%{{[^ ]*}} : tensor<?xi32>)
 // CHECK-SAME: kv_len(%{{.*}} : tensor<?xi32>) block_table(%{{[^ ]*}} : tensor<?x?xi32>)
 // CHECK-SAME: q_scale(%{{.*}} : tensor<4xf32>) k_scale(%{{.*}} : tensor<4xf32>) v_scale(%{{.*}} : tensor<4xf32>) outs
-func.func @reserved_operands(%q: tensor<1x4x?x64xf32>, %scale: f32,
-                             %head: tensor<4xf32>, %lens: tensor<?xi32>,
-                             %pages: tensor<?x?xi32>) -> tensor<1x4x?x64xf32> {
+func.func @every_operand(%q: tensor<1x4x?x64xf32>, %pool: tensor<?x4x16x64xf32>, %scale: f32,
+                         %head: tensor<4xf32>, %lens: tensor<?xi32>,
+                         %pages: tensor<?x?xi32>) -> tensor<1x4x?x64xf32> {
   %r = attn.attention
-      ins(%q, %q, %q : tensor<1x4x?x64xf32>, tensor<1x4x?x64xf32>,
-                       tensor<1x4x?x64xf32>)
+      ins(%q, %pool, %pool : tensor<1x4x?x64xf32>, tensor<?x4x16x64xf32>,
+                             tensor<?x4x16x64xf32>)
       scale(%scale : f32) sink(%head : tensor<4xf32>)
-      cu_q(%lens : tensor<?xi32>) cu_k(%lens : tensor<?xi32>)
+      cu_q(%lens : tensor<?xi32>)
       kv_len(%lens : tensor<?xi32>) block_table(%pages : tensor<?x?xi32>)
       q_scale(%head : tensor<4xf32>) k_scale(%head : tensor<4xf32>)
       v_scale(%head : tensor<4xf32>)
       outs(%q : tensor<1x4x?x64xf32>) -> tensor<1x4x?x64xf32>
   return %r : tensor<1x4x?x64xf32>
+}
+
+// -----
+
+// Packed keys with room behind every sequence, and queries with a batch each.
+
+// CHECK-LABEL: func @packed_cache
+// CHECK: cu_k(%{{[^ ]*}} : tensor<4xi32>) kv_len(%{{.*}} : tensor<3xi32>) outs
+func.func @packed_cache(%q: tensor<3x4x?x64xf32>, %k: tensor<1x4x?x64xf32>,
+                        %ends: tensor<4xi32>, %lens: tensor<3xi32>) -> tensor<3x4x?x64xf32> {
+  %r = attn.attention
+      ins(%q, %k, %k : tensor<3x4x?x64xf32>, tensor<1x4x?x64xf32>, tensor<1x4x?x64xf32>)
+      cu_k(%ends : tensor<4xi32>) kv_len(%lens : tensor<3xi32>)
+      outs(%q : tensor<3x4x?x64xf32>) -> tensor<3x4x?x64xf32>
+  return %r : tensor<3x4x?x64xf32>
 }
 
 // -----

@@ -79,6 +79,23 @@ bool AttentionOp::readsCapturesByPosition() {
   return false;
 }
 
+SmallVector<SequenceCount> AttentionOp::getSequenceCounts() {
+  SmallVector<SequenceCount> counts;
+  if (getCuQ())
+    counts.push_back({getCuQ(), 0, 1, "cu_q"});
+  else
+    counts.push_back({getQ(), 0, 0, "q"});
+  if (getCuK())
+    counts.push_back({getCuK(), 0, 1, "cu_k"});
+  else if (getBlockTable())
+    counts.push_back({getBlockTable(), 0, 0, "block_table"});
+  else
+    counts.push_back({getK(), 0, 0, "k"});
+  if (getKvLen())
+    counts.push_back({getKvLen(), 0, 0, "kv_len"});
+  return counts;
+}
+
 bool AttentionOp::hasBufferSemantics() {
   return isa<MemRefType>(getO().getType());
 }
@@ -119,10 +136,92 @@ static LogicalResult verifySameDim(AttentionOp op, StringRef what, Value a,
                           << getDim(b, bDim);
 }
 
+static LogicalResult verifySameSequenceCounts(AttentionOp op) {
+  SmallVector<SequenceCount> counts = op.getSequenceCounts();
+  auto getCount = [](const SequenceCount &count) {
+    int64_t size = getDim(count.operand, count.dim);
+    return ShapedType::isDynamic(size) ? size : size - count.excess;
+  };
+  for (const SequenceCount &first : counts)
+    for (const SequenceCount &second : counts)
+      if (!compatible(getCount(first), getCount(second)))
+        return op.emitOpError("numbers of sequences differ: ")
+               << first.name << " is for " << getCount(first) << ", "
+               << second.name << " for " << getCount(second);
+  return success();
+}
+
+/// Checks an optional operand that holds i32 numbers.
+static LogicalResult verifyNumbers(AttentionOp op, Value operand,
+                                   StringRef name, StringRef shape,
+                                   int64_t rank) {
+  if (!operand)
+    return success();
+  auto type = cast<ShapedType>(operand.getType());
+  if (type.getRank() == rank && type.getElementType().isSignlessInteger(32))
+    return success();
+  return op.emitOpError() << name << " must hold i32 numbers of shape " << shape
+                          << ", not be " << type;
+}
+
+/// The tensors that offsets divide hold all sequences in one batch.
+static LogicalResult verifyPacked(AttentionOp op, Value offsets,
+                                  StringRef offsetsName, Value packed,
+                                  StringRef name) {
+  if (!offsets || getDim(packed, 0) == 1)
+    return success();
+  return op.emitOpError() << name << " must have a batch size of 1 in its type "
+                          << "with " << offsetsName
+                          << ", which divides its rows into sequences, not be "
+                          << packed.getType();
+}
+
+static LogicalResult verifyPages(AttentionOp op) {
+  if (!op.getBlockTable())
+    return success();
+  if (!op.getKvLen())
+    return op.emitOpError("block_table needs kv_len: the pages don't say how "
+                          "many of their rows are keys");
+  if (op.getCuK())
+    return op.emitOpError("has block_table and cu_k, but keys lie either in "
+                          "pages or in one packed tensor");
+  constexpr int64_t kMaxPage = 256;
+  int64_t page = getDim(op.getK(), 2);
+  if (page > 0 && page <= kMaxPage && llvm::isPowerOf2_64(page))
+    return success();
+  InFlightDiagnostic diag = op.emitOpError(
+      "with block_table, k and v are pages, whose number of rows must be a "
+      "power of two from 1 to ");
+  diag << kMaxPage << " in the type, not ";
+  if (ShapedType::isDynamic(page))
+    return diag << "dynamic";
+  return diag << page;
+}
+
+static LogicalResult verifySequences(AttentionOp op) {
+  if (failed(verifyNumbers(op, op.getCuQ(), "cu_q", "[S + 1]", 1)) ||
+      failed(verifyNumbers(op, op.getCuK(), "cu_k", "[S + 1]", 1)) ||
+      failed(verifyNumbers(op, op.getKvLen(), "kv_len", "[S]", 1)) ||
+      failed(verifyNumbers(op, op.getBlockTable(), "block_table", "[S, P]", 2)))
+    return failure();
+  for (auto [offsets, name] :
+       {std::pair(op.getCuQ(), "cu_q"), {op.getCuK(), "cu_k"}})
+    if (offsets && getDim(offsets, 0) == 0)
+      return op.emitOpError()
+             << name << " must hold at least the 0 that it begins with";
+  if (failed(verifyPacked(op, op.getCuQ(), "cu_q", op.getQ(), "q")) ||
+      failed(verifyPacked(op, op.getCuK(), "cu_k", op.getK(), "k")) ||
+      failed(verifyPages(op)))
+    return failure();
+  return verifySameSequenceCounts(op);
+}
+
 static LogicalResult verifyShapes(AttentionOp op) {
   Value q = op.getQ(), k = op.getK(), v = op.getV(), o = op.getO();
-  if (failed(verifySameDim(op, "batch sizes", q, 0, "q", k, 0, "k")) ||
-      failed(verifySameDim(op, "batch sizes", q, 0, "q", v, 0, "v")) ||
+  if (!op.hasDeviceLengths() &&
+      failed(verifySameDim(op, "batch sizes", q, 0, "q", k, 0, "k")))
+    return failure();
+  if (failed(verifySameDim(op, "batch sizes", k, 0, "k", v, 0, "v")) ||
       failed(verifySameDim(op, "batch sizes", q, 0, "q", o, 0, "o")) ||
       failed(verifySameDim(op, "head counts", k, 1, "k", v, 1, "v")) ||
       failed(verifySameDim(op, "head counts", q, 1, "q", o, 1, "o")) ||
@@ -235,7 +334,7 @@ static LogicalResult verifyShortSchedules(AttentionOp op) {
 LogicalResult AttentionOp::verify() {
   if (failed(verifyRequiredOperands(*this)) || failed(verifyForm(*this)) ||
       failed(verifyShapes(*this)) || failed(verifyElementTypes(*this)) ||
-      failed(verifySink(*this)))
+      failed(verifySink(*this)) || failed(verifySequences(*this)))
     return failure();
   if (getScaleValue() && getScaleAttr())
     return emitOpError("has both a scale attribute and a scale operand");
@@ -253,8 +352,10 @@ static LogicalResult verifyCaptureSize(CaptureLoadOp load,
                                        const CaptureBound &bound) {
   int64_t size = getDim(load.getSource(), bound.dim);
   int64_t needed = getDim(bound.sized, bound.sizedDim);
-  if (ShapedType::isDynamic(size) || ShapedType::isDynamic(needed) ||
-      size >= needed)
+  if (ShapedType::isDynamic(size) || ShapedType::isDynamic(needed))
+    return success();
+  needed -= bound.excess;
+  if (size >= needed)
     return success();
   return load.emitOpError("indexes dimension ")
          << bound.dim << ", which has " << size << " elements, by "
@@ -363,10 +464,17 @@ SmallVector<CaptureBound> CaptureLoadOp::getBounds() {
   if (!attention)
     return bounds;
   Value q = attention.getQ(), k = attention.getK();
-  const CaptureBound kinds[] = {{0, q, 0, "b", "batch size"},
-                                {0, q, 1, "h", "number of query heads"},
-                                {0, q, 2, "q_idx", "query length"},
-                                {0, k, 2, "kv_idx", "key length"}};
+  SequenceCount sequences = attention.getSequenceCounts().front();
+  StringRef sequencesName =
+      attention.hasDeviceLengths() ? "number of sequences" : "batch size";
+  // Lengths that only the device knows are no bound.
+  Value queries = attention.getCuQ() ? Value() : q;
+  Value keys = attention.getCuK() || attention.getKvLen() ? Value() : k;
+  const CaptureBound kinds[] = {{0, sequences.operand, sequences.dim,
+                                 sequences.excess, "b", sequencesName},
+                                {0, q, 1, 0, "h", "number of query heads"},
+                                {0, queries, 2, 0, "q_idx", "query length"},
+                                {0, keys, 2, 0, "kv_idx", "key length"}};
   Region *region = (*this)->getParentRegion();
   // A score_mod takes the score before its indices.
   unsigned first = region == &attention.getScoreMod() ? 1 : 0;
@@ -376,7 +484,8 @@ SmallVector<CaptureBound> CaptureLoadOp::getBounds() {
       continue;
     CaptureBound bound = kinds[argument.getArgNumber() - first];
     bound.dim = dim;
-    bounds.push_back(bound);
+    if (bound.sized)
+      bounds.push_back(bound);
   }
   return bounds;
 }

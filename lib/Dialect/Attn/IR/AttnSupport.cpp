@@ -70,10 +70,8 @@ static LogicalResult verifyCaptures(AttentionOp op) {
 LogicalResult attn::verifySupported(AttentionOp op) {
   if (failed(verifyCaptures(op)))
     return failure();
-  if (op.getCuQ() || op.getCuK())
-    return refuse(op, "packed sequences (cu_q, cu_k) are");
-  if (op.getKvLen() || op.getBlockTable())
-    return refuse(op, "a key/value cache (kv_len, block_table) is");
+  if (op.getBlockTable())
+    return refuse(op, "a paged key/value cache (block_table) is");
   if (op.getQScale() || op.getKScale() || op.getVScale())
     return refuse(op, "quantised inputs (q_scale, k_scale, v_scale) are");
   Type type = op.getElementType();

@@ -26,12 +26,13 @@ struct AttnInsertChecksPass
 
   static void insertChecks(AttentionOp op) {
     Value q = op.getQ(), k = op.getK(), v = op.getV(), o = op.getO();
-    SmallVector<SizePair> pairs = {
-        {q, k, 0, 0, "q and k have different batch sizes"},
-        {q, v, 0, 0, "q and v have different batch sizes"},
-        {q, o, 0, 0, "q and o have different batch sizes"},
-        {k, v, 2, 2, "k and v have different lengths"},
-        {q, o, 2, 2, "q and o have different lengths"}};
+    SmallVector<SizePair> pairs;
+    if (!op.hasDeviceLengths())
+      pairs.push_back({q, k, 0, 0, "q and k have different batch sizes"});
+    pairs.append({{k, v, 0, 0, "k and v have different batch sizes"},
+                  {q, o, 0, 0, "q and o have different batch sizes"},
+                  {k, v, 2, 2, "k and v have different lengths"},
+                  {q, o, 2, 2, "q and o have different lengths"}});
     if (Value lse = op.getLse()) {
       pairs.push_back({q, lse, 0, 0, "q and lse have different batch sizes"});
       pairs.push_back({q, lse, 2, 2, "q and lse have different lengths"});
@@ -39,6 +40,8 @@ struct AttnInsertChecksPass
     OpBuilder builder(op);
     for (const SizePair &pair : pairs)
       insertCheck(builder, op.getLoc(), pair);
+    if (op.hasDeviceLengths())
+      insertSequenceChecks(builder, op);
     op.walk([&](CaptureLoadOp load) {
       auto source = cast<BlockArgument>(load.getSource());
       unsigned numCaptures = op.getCaptures().size();
@@ -50,6 +53,39 @@ struct AttnInsertChecksPass
     });
   }
 
+  static void insertSequenceChecks(OpBuilder &builder, AttentionOp op) {
+    SmallVector<SequenceCount> counts = op.getSequenceCounts();
+    const SequenceCount &first = counts.front();
+    auto isDynamic = [](const SequenceCount &count) {
+      auto type = cast<ShapedType>(count.operand.getType());
+      return type.isDynamicDim(count.dim);
+    };
+    for (const SequenceCount &count : ArrayRef(counts).drop_front()) {
+      if (!isa<RankedTensorType>(count.operand.getType()) ||
+          (!isDynamic(first) && !isDynamic(count)))
+        continue;
+      Value a =
+          getSize(builder, op.getLoc(), first.operand, first.dim, first.excess);
+      Value b =
+          getSize(builder, op.getLoc(), count.operand, count.dim, count.excess);
+      Value equal = arith::CmpIOp::create(builder, op.getLoc(),
+                                          arith::CmpIPredicate::eq, a, b);
+      cf::AssertOp::create(builder, op.getLoc(), equal,
+                           (first.name + " and " + count.name +
+                            " are for different numbers of sequences")
+                               .str());
+    }
+  }
+
+  static Value getSize(OpBuilder &builder, Location loc, Value operand,
+                       int64_t dim, int64_t excess) {
+    Value size = builder.createOrFold<tensor::DimOp>(loc, operand, dim);
+    if (excess == 0)
+      return size;
+    return builder.createOrFold<arith::SubIOp>(
+        loc, size, arith::ConstantIndexOp::create(builder, loc, excess));
+  }
+
   static void insertCaptureCheck(OpBuilder &builder, Location loc,
                                  Value capture, const CaptureBound &bound) {
     auto type = cast<ShapedType>(capture.getType());
@@ -59,7 +95,7 @@ struct AttnInsertChecksPass
       return;
     Value size = builder.createOrFold<tensor::DimOp>(loc, capture, bound.dim);
     Value needed =
-        builder.createOrFold<tensor::DimOp>(loc, bound.sized, bound.sizedDim);
+        getSize(builder, loc, bound.sized, bound.sizedDim, bound.excess);
     Value isEnough = arith::CmpIOp::create(
         builder, loc, arith::CmpIPredicate::sge, size, needed);
     cf::AssertOp::create(builder, loc, isEnough,

@@ -17,7 +17,8 @@ using namespace mlir;
 using namespace mlir::tile;
 
 static constexpr StringLiteral kLowered =
-    "absf, absi, ceil, erf, exp, exp2, expm1, floor, fma, log, log10, log1p, "
+    "absf, absi, ceil, ctlz, erf, exp, exp2, expm1, floor, fma, log, log10, "
+    "log1p, "
     "log2, rsqrt, sqrt, tanh, trunc, and powf / fpowi with a constant exponent "
     "that is an integer in [-16, 16], 0.5 or -0.5, or with base 2";
 
@@ -279,6 +280,8 @@ static LogicalResult lower(Operation *op) {
   if (isa<arith::RemFOp>(op))
     return refuse(op);
   if (!isa_and_present<math::MathDialect>(op->getDialect()))
+    return success();
+  if (isa<math::CountLeadingZerosOp>(op))
     return success();
   OpBuilder builder(op);
   if (auto abs = dyn_cast<math::AbsIOp>(op)) {

@@ -19,12 +19,23 @@
 #include "attn/Dialect/Attn/IR/AttnAttributes.h.inc"
 
 namespace mlir::attn {
+/// Dimension `dim` of the operand `name`, less `excess`, is how many sequences
+/// there are.
+struct SequenceCount {
+  Value operand;
+  unsigned dim;
+  int64_t excess;
+  StringRef name;
+};
+
 /// Dimension `dim` of a capture is indexed by all of b, h, q_idx or kv_idx, so
-/// it must be at least as large as dimension `sizedDim` of q or k, `sized`.
+/// it must be at least as large as dimension `sizedDim` of the operand `sized`
+/// less `excess`.
 struct CaptureBound {
   unsigned dim;
   Value sized;
   unsigned sizedDim;
+  int64_t excess;
   /// What messages call the index and the size.
   StringRef index, size;
 };

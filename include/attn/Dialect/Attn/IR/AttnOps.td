@@ -43,6 +43,9 @@ def AttentionOp : Attn_Op<"attention", [
     | `captures` | any | read by `attn.capture_load` in the regions |
     | `scale` | scalar | f32; excludes the `scale` attribute |
     | `sink` (optional) | [Hq] | f16, bf16 or f32 |
+    | `cu_q`, `cu_k` (optional) | [S + 1] | i32 |
+    | `kv_len` (optional) | [S] | i32 |
+    | `block_table` (optional) | [S, P] | i32 |
     | `o` (outs) | [B, Hq, Nq, Dv] | as q |
     | `lse` (outs, optional) | [B, Hq, Nq] | f32, natural logarithm |
 
@@ -67,6 +70,34 @@ def AttentionOp : Attn_Op<"attention", [
 
     A sink of -inf is as good as none, and one of +inf gives o = 0.
 
+    **Sequences.** Without more operands every batch is one sequence, as long as
+    the tensors. Lengths that only the device knows come through four operands,
+    so that one kernel serves all of them. `b` is then the number of the
+    sequence, from 0 to S - 1; `q_idx` and `kv_idx` count from its first query
+    and key; `attn.q_len` and `attn.kv_len` are its own lengths.
+
+    | operand | form of the tensors | sequence s |
+    |---|---|---|
+    | `cu_q` | q, o [1, Hq, Tq, D], lse [1, Hq, Tq] | has the queries from `cu_q[s]` up to `cu_q[s + 1]` |
+    | `cu_k` | k, v [1, Hkv, Tk, D] | has the keys from `cu_k[s]` up to `cu_k[s + 1]` |
+    | `kv_len` | any | has `kv_len[s]` keys, from its first on |
+    | `block_table` | k, v [pages, Hkv, page, D] | has key j in row j mod page of page `block_table[s, j / page]` |
+
+    - `cu_q` and `cu_k` begin with 0 and don't decrease; S is their size less 1.
+      Each of q and of k and v may be packed, or have a batch a sequence.
+    - `kv_len` is the length of a cache that has room for more, with the new
+      keys already in it; with `cu_k`, the keys in use of each sequence.
+    - `block_table` needs `kv_len`, and excludes `cu_k`. A page has a power of
+      two of rows, from 1 to 256. Entries past the last page in use may be
+      anything.
+    - A sequence may be empty. Queries without keys give o = 0 and lse = -inf.
+    - What memory holds past a sequence's end, NaN too, never matters in k or v.
+      Rows of o and lse that belong to no sequence are left as they are.
+    - Offsets that decrease or pass the tensor's end, lengths beyond the room,
+      and pages that don't exist are errors. On the CPU every launch checks
+      for them, on a GPU one that is asked to (docs/Sequences.md); without the
+      check a result is unspecified, but no kernel leaves the tensors.
+
     Contract:
 
     - A row that sees no key gives o = 0 and lse = -inf, or its sink.
@@ -79,9 +110,8 @@ def AttentionOp : Attn_Op<"attention", [
     it in. With `short_schedules`, which go by increasing query length, it is
     for the sequences that are longer than all of theirs.
 
-    The remaining operands (`cu_q`, `cu_k`, `kv_len`, `block_table`, `q_scale`,
-    `k_scale`, `v_scale`) fix the operator's form; a lowering that can't serve
-    one yet refuses it by name.
+    The remaining operands (`q_scale`, `k_scale`, `v_scale`) fix the operator's
+    form; a lowering that can't serve one yet refuses it by name.
 
     Example:
 
@@ -147,6 +177,12 @@ def AttentionOp : Attn_Op<"attention", [
 
     bool hasScoreMod() { return !getScoreMod().empty(); }
     bool hasMaskMod() { return !getMaskMod().empty(); }
+    /// Whether lengths are known to the device only.
+    bool hasDeviceLengths() {
+      return getCuQ() || getCuK() || getKvLen() || getBlockTable();
+    }
+    /// The sizes that are the number of sequences.
+    ::llvm::SmallVector<::mlir::attn::SequenceCount> getSequenceCounts();
     /// Whether a rule reads captures by the query or the key, not only by
     /// batch and head.
     bool readsCapturesByPosition();
@@ -206,9 +242,10 @@ def CaptureLoadOp : Attn_Op<"capture_load", [Pure]> {
       element: it is broadcast.
     - In other dimensions, a negative index or one past the end reads 0. A
       constant that does so is an error. An index that is just `b`, `h`,
-      `q_idx` or `kv_idx` needs a dimension of at least the batch size, the
-      number of query heads, the query or the key length, which is checked
-      before the launch where the sizes are dynamic.
+      `q_idx` or `kv_idx` needs a dimension of at least the number of sequences,
+      the number of query heads, the query or the key length, which is checked
+      before the launch where the sizes are dynamic. Lengths that only the
+      device knows can't be checked.
     - Nothing writes the capture while the attention runs, so the op has no
       effect.
 

@@ -1,0 +1,164 @@
+//===- SequenceBuilder.cpp - Where a program's sequence lies --------------===//
+
+#include "SequenceBuilder.h"
+#include "attn/Dialect/Tile/IR/TileOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace mlir::attn;
+
+Value SequenceBuilder::i32(int64_t value) {
+  return arith::ConstantOp::create(builder, builder.getI32IntegerAttr(value));
+}
+
+Value SequenceBuilder::getSize(Value operand, int64_t dim) {
+  Value size = builder.createOrFold<memref::DimOp>(args.lookup(operand), dim);
+  return builder.createOrFold<arith::IndexCastOp>(builder.getI32Type(), size);
+}
+
+/// An index past the end, which a problem without sequences leads to, reads 0.
+Value SequenceBuilder::read(Value operand, Value index) {
+  return tile::GatherOp::create(builder, builder.getI32Type(),
+                                args.lookup(operand), index,
+                                /*in_bounds=*/ArrayRef<int64_t>());
+}
+
+Value SequenceBuilder::clamp(Value value, Value limit) {
+  return binary<arith::MaxSIOp>(binary<arith::MinSIOp>(value, limit), i32(0));
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles of packed queries
+//===----------------------------------------------------------------------===//
+
+Value SequenceBuilder::countTiles(int64_t block) {
+  Value rows = getSize(op.getQ(), 2);
+  if (!op.getCuQ())
+    return binary<arith::DivUIOp>(binary<arith::AddIOp>(rows, i32(block - 1)),
+                                  i32(block));
+  Value numSequences = binary<arith::SubIOp>(getSize(op.getCuQ(), 0), i32(1));
+  return binary<arith::AddIOp>(binary<arith::DivUIOp>(rows, i32(block)),
+                               numSequences);
+}
+
+/// The first tile of a sequence that begins with row `start`.
+static Value getFirstTile(ImplicitLocOpBuilder &builder, Value start,
+                          Value sequence, Value block) {
+  Value before = builder.createOrFold<arith::DivUIOp>(start, block);
+  return builder.createOrFold<arith::AddIOp>(before, sequence);
+}
+
+/// A binary search for the last sequence whose first tile isn't behind `tile`:
+/// bit by bit of its number, from the highest.
+Value SequenceBuilder::findSequence(Value tile, int64_t block) {
+  Value numSequences = binary<arith::SubIOp>(getSize(op.getCuQ(), 0), i32(1));
+  Value zeroBits =
+      builder.createOrFold<math::CountLeadingZerosOp>(numSequences);
+  Value numBits = binary<arith::SubIOp>(i32(32), zeroBits);
+  auto loop =
+      scf::ForOp::create(builder, i32(0), numBits, i32(1), ValueRange{i32(0)});
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(loop.getBody());
+  Value found = loop.getRegionIterArg(0);
+  Value bit = binary<arith::SubIOp>(binary<arith::SubIOp>(numBits, i32(1)),
+                                    loop.getInductionVar());
+  Value candidate =
+      binary<arith::AddIOp>(found, binary<arith::ShLIOp>(i32(1), bit));
+  Value first = getFirstTile(builder, read(op.getCuQ(), candidate), candidate,
+                             i32(block));
+  Value exists = arith::CmpIOp::create(builder, arith::CmpIPredicate::slt,
+                                       candidate, numSequences);
+  Value isBefore =
+      arith::CmpIOp::create(builder, arith::CmpIPredicate::sle, first, tile);
+  Value isBetter = binary<arith::AndIOp>(exists, isBefore);
+  Value next = arith::SelectOp::create(builder, isBetter, candidate, found);
+  scf::YieldOp::create(builder, next);
+  return loop.getResult(0);
+}
+
+Value SequenceBuilder::getTileInSequence(Value tile, int64_t block) {
+  Value first = getFirstTile(builder, queryStart, sequence, i32(block));
+  // Only offsets that decrease have such tiles.
+  return binary<arith::MaxSIOp>(binary<arith::SubIOp>(tile, first), i32(0));
+}
+
+//===----------------------------------------------------------------------===//
+// Lengths
+//===----------------------------------------------------------------------===//
+
+void SequenceBuilder::setSequence(Value value) {
+  sequence = value;
+  setQueries();
+  setKeys();
+}
+
+void SequenceBuilder::setQueries() {
+  Value rows = getSize(op.getQ(), 2);
+  if (!op.getCuQ()) {
+    queryLength = rows;
+    return;
+  }
+  queryStart = clamp(read(op.getCuQ(), sequence), rows);
+  Value next = binary<arith::AddIOp>(sequence, i32(1));
+  Value end = read(op.getCuQ(), next);
+  queryLength = clamp(binary<arith::SubIOp>(end, queryStart),
+                      binary<arith::SubIOp>(rows, queryStart));
+}
+
+void SequenceBuilder::setKeys() {
+  Value rows = getSize(op.getK(), 2);
+  keyLength = rows;
+  if (op.getCuK()) {
+    keyStart = clamp(read(op.getCuK(), sequence), rows);
+    rows = binary<arith::SubIOp>(rows, keyStart);
+    Value next = binary<arith::AddIOp>(sequence, i32(1));
+    if (!op.getKvLen())
+      keyLength =
+          clamp(binary<arith::SubIOp>(read(op.getCuK(), next), keyStart), rows);
+  }
+  if (op.getKvLen())
+    keyLength = clamp(read(op.getKvLen(), sequence), rows);
+}
+
+//===----------------------------------------------------------------------===//
+// Parts of tensors
+//===----------------------------------------------------------------------===//
+
+/// Rows `start` (null: 0) up to `start + length` of all batches and heads.
+Value SequenceBuilder::getRows(Value operand, unsigned rowDim, Value start,
+                               Value length) {
+  Value memref = args.lookup(operand);
+  auto type = cast<MemRefType>(memref.getType());
+  auto toIndex = [&](Value value) -> OpFoldResult {
+    return builder.createOrFold<arith::IndexCastOp>(builder.getIndexType(),
+                                                    value);
+  };
+  SmallVector<OpFoldResult> offsets(type.getRank(), builder.getIndexAttr(0));
+  SmallVector<OpFoldResult> strides(type.getRank(), builder.getIndexAttr(1));
+  SmallVector<OpFoldResult> sizes;
+  for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+    if (type.isDynamicDim(dim) && dim != rowDim)
+      sizes.push_back(builder.createOrFold<memref::DimOp>(memref, dim));
+    else
+      sizes.push_back(builder.getIndexAttr(type.getDimSize(dim)));
+  }
+  sizes[rowDim] = toIndex(length);
+  if (start)
+    offsets[rowDim] = toIndex(start);
+  return memref::SubViewOp::create(builder, memref, offsets, sizes, strides);
+}
+
+SequenceBuilder::Part SequenceBuilder::getQueries(Value operand) {
+  if (!op.getCuQ())
+    return {args.lookup(operand), sequence};
+  return {getRows(operand, /*rowDim=*/2, queryStart, queryLength), i32(0)};
+}
+
+SequenceBuilder::Part SequenceBuilder::getKeys(Value operand) {
+  if (op.getCuK())
+    return {getRows(operand, /*rowDim=*/2, keyStart, keyLength), i32(0)};
+  if (op.getKvLen())
+    return {getRows(operand, /*rowDim=*/2, Value(), keyLength), sequence};
+  return {args.lookup(operand), sequence};
+}
