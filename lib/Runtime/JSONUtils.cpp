@@ -1,6 +1,6 @@
 //===- JSONUtils.cpp - Parsing JSON that nobody vouches for ---------------===//
 
-#include "JSONUtils.h"
+#include "attn/Runtime/JSONUtils.h"
 
 using namespace attn;
 

@@ -1,7 +1,7 @@
 //===- Manifest.cpp - Parsing and validating manifests --------------------===//
 
 #include "attn/Runtime/Manifest.h"
-#include "JSONUtils.h"
+#include "attn/Runtime/JSONUtils.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"

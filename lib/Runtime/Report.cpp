@@ -1,6 +1,7 @@
 //===- Report.cpp - What ran, how long, how right -------------------------===//
 
 #include "attn/Runtime/Report.h"
+#include "attn/Runtime/TextTable.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Format.h"
@@ -193,51 +194,6 @@ void attn::writeJSON(llvm::raw_ostream &os, const Report &report) {
 // Table
 //===----------------------------------------------------------------------===//
 
-namespace {
-
-/// Rows of text; the first column is aligned to the left, the others to the
-/// right. No cell is ever cut.
-class Table {
-public:
-  void addRow(std::vector<std::string> row) { rows.push_back(std::move(row)); }
-
-  void print(llvm::raw_ostream &os) const {
-    std::vector<size_t> widths;
-    for (const std::vector<std::string> &row : rows) {
-      widths.resize(std::max(widths.size(), row.size()));
-      for (auto [width, cell] : llvm::zip(widths, row))
-        width = std::max(width, cell.size());
-    }
-    for (const std::vector<std::string> &row : rows) {
-      std::string line;
-      llvm::raw_string_ostream text(line);
-      for (auto [column, cell] : llvm::enumerate(row)) {
-        const unsigned width = widths[column];
-        if (column == 0)
-          text << llvm::left_justify(cell, width);
-        else
-          text << "  " << llvm::right_justify(cell, width);
-      }
-      os << llvm::StringRef(line).rtrim() << '\n';
-    }
-  }
-
-private:
-  std::vector<std::vector<std::string>> rows;
-};
-
-} // namespace
-
-static std::string formatBytes(int64_t bytes) {
-  static constexpr const char *kUnits[] = {"B", "kB", "MB", "GB", "TB"};
-  double value = static_cast<double>(bytes);
-  unsigned unit = 0;
-  for (; value >= 999.5 && unit + 1 < std::size(kUnits); ++unit)
-    value /= 1000;
-  return unit == 0 ? llvm::formatv("{0} B", bytes).str()
-                   : llvm::formatv("{0:F1} {1}", value, kUnits[unit]).str();
-}
-
 static std::string formatOptional(std::optional<int64_t> bytes) {
   return bytes ? formatBytes(*bytes) : "-";
 }
@@ -292,7 +248,7 @@ static std::string formatTarget(const VariantReport &report) {
   return report.target + ", kernels of " + report.kernelTarget;
 }
 
-static void addVariantRows(Table &table, const VariantReport &report) {
+static void addVariantRows(TextTable &table, const VariantReport &report) {
   if (report.status != "ok" && report.kernels.empty()) {
     table.addRow(
         {report.variant + " (" + report.target + "): " + report.status});
@@ -337,7 +293,7 @@ std::string attn::describe(const KernelResources &resources) {
 
 void attn::printTable(llvm::raw_ostream &os, const Report &report) {
   os << report.device << '\n';
-  Table table;
+  TextTable table;
   table.addRow({"variant, kernels per call", "calls", "median us", "min us",
                 "max us", "moved", "least", "intermediate", "error"});
   for (const VariantReport &variant : report.variants)

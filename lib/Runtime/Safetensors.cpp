@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "JSONUtils.h"
+#include "attn/Runtime/JSONUtils.h"
 #include "attn/Runtime/TensorFile.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/Endian.h"

@@ -1,7 +1,7 @@
 //===- JSONUtils.h - Parsing JSON that nobody vouches for -------*- C++ -*-===//
 
-#ifndef ATTN_LIB_RUNTIME_JSONUTILS_H
-#define ATTN_LIB_RUNTIME_JSONUTILS_H
+#ifndef ATTN_RUNTIME_JSONUTILS_H
+#define ATTN_RUNTIME_JSONUTILS_H
 
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
@@ -14,4 +14,4 @@ llvm::Expected<llvm::json::Value> parseUntrustedJSON(llvm::StringRef text);
 
 } // namespace attn
 
-#endif // ATTN_LIB_RUNTIME_JSONUTILS_H
+#endif // ATTN_RUNTIME_JSONUTILS_H

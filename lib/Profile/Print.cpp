@@ -1,0 +1,258 @@
+//===- Print.cpp - A profile on a terminal --------------------------------===//
+
+#include "attn/Profile/Print.h"
+#include "attn/Profile/Findings.h"
+#include "attn/Runtime/TextTable.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <cmath>
+
+using namespace attn;
+
+//===----------------------------------------------------------------------===//
+// Cells
+//===----------------------------------------------------------------------===//
+
+static std::string formatUs(double microseconds) {
+  return llvm::formatv("{0:F1}", microseconds);
+}
+
+static std::string formatPercent(std::optional<double> fraction) {
+  return fraction ? llvm::formatv("{0:F1} %", 100 * *fraction).str() : "-";
+}
+
+static std::string formatSizes(const std::array<int64_t, 3> &sizes) {
+  std::string text = std::to_string(sizes[0]);
+  if (sizes[1] != 1 || sizes[2] != 1)
+    text += "x" + std::to_string(sizes[1]);
+  if (sizes[2] != 1)
+    text += "x" + std::to_string(sizes[2]);
+  return text;
+}
+
+template <typename T>
+static std::string formatOptional(std::optional<T> value) {
+  return value ? std::to_string(*value) : "-";
+}
+
+/// "8", "0.5"
+static std::string formatCount(double count) {
+  return count == std::floor(count) ? std::to_string(std::llround(count))
+                                    : llvm::formatv("{0:F1}", count).str();
+}
+
+/// "1024+65536"
+static std::string formatShared(const LaunchConfig &launch) {
+  if (!launch.getSharedBytes())
+    return "-";
+  return std::to_string(*launch.staticSharedBytes) + "+" +
+         std::to_string(*launch.dynamicSharedBytes);
+}
+
+static std::string formatPath(const KernelSummary &kernel) {
+  if (kernel.path.empty())
+    return "-";
+  return kernel.path + (kernel.pathSource == "name" ? " (by name)" : "");
+}
+
+//===----------------------------------------------------------------------===//
+// Tables
+//===----------------------------------------------------------------------===//
+
+static void printTimes(llvm::raw_ostream &os, const RegionSummary &summary) {
+  TextTable table;
+  table.addRow({"  name", "calls", "median us", "min us", "max us", "total us",
+                "of wall", "moved", "of bandwidth", "FLOP", "of matrix rate",
+                "bound"});
+  for (const KernelSummary &kernel : summary.kernels)
+    table.addRow(
+        {"  " + kernel.name, std::to_string(kernel.calls),
+         formatUs(kernel.time.median), formatUs(kernel.time.min),
+         formatUs(kernel.time.max), formatUs(kernel.totalUs),
+         formatPercent(kernel.totalUs / std::max(summary.wallUs, 1e-3)),
+         kernel.bytes ? formatBytes(*kernel.bytes) : "-",
+         formatPercent(kernel.bandwidthFraction),
+         kernel.flops ? llvm::formatv("{0:F2} G", *kernel.flops / 1e9).str()
+                      : "-",
+         formatPercent(kernel.matrixFraction),
+         kernel.bound ? getName(*kernel.bound).str() : "-"});
+  table.print(os);
+}
+
+/// A GPU's: what each kernel takes of a multiprocessor.
+static void printResources(llvm::raw_ostream &os,
+                           const RegionSummary &summary) {
+  TextTable table;
+  table.addRow({"  kernel", "grid", "block", "cluster", "registers",
+                "smem static+dynamic", "local", "blocks/SM", "limited by",
+                "occupancy*", "waves", "path"});
+  for (const KernelSummary &kernel : summary.kernels) {
+    if (!kernel.launch)
+      continue;
+    const LaunchConfig &launch = *kernel.launch;
+    const std::optional<Occupancy> &occupancy = kernel.occupancy;
+    table.addRow(
+        {"  " + kernel.name, formatSizes(launch.grid),
+         formatSizes(launch.block), formatSizes(launch.cluster),
+         formatOptional(launch.registers), formatShared(launch),
+         formatOptional(launch.localBytes),
+         occupancy ? std::to_string(occupancy->blocksPerSM) : "-",
+         occupancy ? occupancy->limit.str() : "-",
+         formatPercent(occupancy ? std::optional(occupancy->getFraction())
+                                 : std::nullopt),
+         kernel.waves ? llvm::formatv("{0:F2}", *kernel.waves).str() : "-",
+         formatPath(kernel)});
+  }
+  table.print(os);
+  os << "  * computed, with shared memory opted in to\n";
+}
+
+static void printTotals(llvm::raw_ostream &os, const RegionSummary &summary) {
+  std::map<DeviceActivity, double> totals;
+  for (const KernelSummary &kernel : summary.kernels)
+    totals[kernel.activity] += kernel.totalUs;
+  os << "  wall " << formatUs(summary.wallUs) << " us =";
+  for (auto [activity, total] : totals)
+    os << ' ' << getName(activity) << ' ' << formatUs(total) << " +";
+  os << " idle " << formatUs(summary.idleUs);
+  if (summary.overlapUs >= 0.05)
+    os << " - side by side " << formatUs(summary.overlapUs);
+  os << llvm::formatv("; {0} calls of {1}\n", summary.calls,
+                      formatDuration(summary.getWallUsPerCall()));
+}
+
+static void printHost(llvm::raw_ostream &os, const RegionProfile &region,
+                      const RegionSummary &summary) {
+  std::string text;
+  auto add = [&](llvm::StringRef when,
+                 const std::map<HostActivity, HostSummary> &activities) {
+    for (const auto &[activity, host] : activities)
+      text += llvm::formatv("{0}{1}{2} {3} x {4}", text.empty() ? "" : ", ",
+                            when, getName(activity), host.count,
+                            formatDuration(host.medianUs));
+  };
+  add("", summary.host);
+  add("before: ", summary.setup);
+  if (summary.firstCallUs)
+    text += (text.empty() ? "" : ", ") +
+            ("first call " + formatDuration(*summary.firstCallUs));
+  if (!region.origin.empty())
+    text += (text.empty() ? "" : ", ") + ("code: " + region.origin);
+  if (!text.empty())
+    os << "  host: " << text << '\n';
+}
+
+static void printEnvironment(llvm::raw_ostream &os, const ProfileFile &file) {
+  const ProfileEnvironment &environment = file.environment;
+  os << environment.device;
+  if (!environment.arch.empty())
+    os << ", " << environment.arch;
+  if (environment.isGPU)
+    os << ", " << environment.numSMs << " SMs";
+  if (!environment.driver.empty())
+    os << ", driver for CUDA " << environment.driver;
+  if (environment.clockMHz && environment.maxClockMHz)
+    os << ", " << *environment.clockMHz << " of " << *environment.maxClockMHz
+       << " MHz";
+  os << '\n';
+  if (environment.bandwidthBytesPerSecond)
+    os << llvm::formatv("  measured: copies {0:F2} TB/s read and written",
+                        *environment.bandwidthBytesPerSecond / 1e12);
+  if (environment.matrixFlopsPerSecond)
+    os << llvm::formatv(", 16-bit matrix products {0:F0} TFLOP/s",
+                        *environment.matrixFlopsPerSecond / 1e12);
+  if (environment.bandwidthBytesPerSecond)
+    os << '\n';
+}
+
+//===----------------------------------------------------------------------===//
+// Regions
+//===----------------------------------------------------------------------===//
+
+static void printFindings(llvm::raw_ostream &os,
+                          const ProfileEnvironment &environment,
+                          const RegionProfile &region, int64_t layers) {
+  for (const Finding &finding : explain(environment, region))
+    os << "  [" << finding.rule << "] " << format(finding, layers) << '\n';
+}
+
+/// Returns whether all guesses were right.
+static bool printGuesses(llvm::raw_ostream &os,
+                         llvm::ArrayRef<CheckedExpectation> guesses) {
+  TextTable table;
+  for (const CheckedExpectation &guess : guesses)
+    table.addRow({"  " + guess.expectation->text, guess.measured,
+                  guess.isRight ? "right" : "wrong"});
+  table.print(os);
+  return llvm::all_of(
+      guesses, [](const CheckedExpectation &guess) { return guess.isRight; });
+}
+
+static bool printRegion(llvm::raw_ostream &os, const ProfileFile &file,
+                        const RegionProfile &region,
+                        const PrintOptions &options) {
+  const RegionSummary summary = summarize(file.environment, region);
+  os << '\n' << region.name;
+  if (!region.target.empty())
+    os << " (" << region.target << ")";
+  os << ": times by " << region.source << (region.isWarm ? ", warm" : "")
+     << '\n';
+  for (const std::string &note : region.notes)
+    os << "  note: " << note << '\n';
+  if (summary.kernels.empty())
+    os << "  nothing was seen on the device\n";
+  else
+    printTimes(os, summary);
+  if (!summary.kernels.empty() && file.environment.isGPU)
+    printResources(os, summary);
+  printTotals(os, summary);
+  printHost(os, region, summary);
+  printFindings(os, file.environment, region, options.layers);
+  return printGuesses(os,
+                      checkExpectations(options.expectations, region, summary));
+}
+
+/// The regions side by side, against one of them.
+static void printComparison(llvm::raw_ostream &os, const ProfileFile &file,
+                            llvm::StringRef baseline) {
+  std::vector<RegionSummary> summaries;
+  size_t base = 0;
+  for (auto [index, region] : llvm::enumerate(file.regions)) {
+    summaries.push_back(summarize(file.environment, region));
+    if (region.name == baseline)
+      base = index;
+  }
+  const double baseUs = summaries[base].getWallUsPerCall();
+  TextTable table;
+  table.addRow({"region", "us a call", "of " + file.regions[base].name,
+                "kernels", "copies", "moved", "idle", "main kernel", "path"});
+  for (auto [region, summary] : llvm::zip_equal(file.regions, summaries)) {
+    const KernelSummary *kernel = summary.getMainKernel();
+    const std::optional<double> bytes = summary.getBytesPerCall();
+    const double wallUs = std::max(summary.wallUs, 1e-3);
+    table.addRow(
+        {region.name, formatUs(summary.getWallUsPerCall()),
+         baseUs > 0
+             ? llvm::formatv("{0:F2} x", summary.getWallUsPerCall() / baseUs)
+                   .str()
+             : "-",
+         formatCount(summary.getCountPerCall(DeviceActivity::Kernel)),
+         formatCount(summary.getCountPerCall(DeviceActivity::Copy)),
+         bytes ? formatBytes(std::llround(*bytes)) : "-",
+         formatPercent(summary.idleUs / wallUs), kernel ? kernel->name : "-",
+         kernel ? formatPath(*kernel) : "-"});
+  }
+  os << '\n';
+  table.print(os);
+}
+
+bool attn::printProfile(llvm::raw_ostream &os, const ProfileFile &file,
+                        const PrintOptions &options) {
+  printEnvironment(os, file);
+  bool allRight = true;
+  for (const RegionProfile &region : file.regions)
+    allRight &= printRegion(os, file, region, options);
+  if (file.regions.size() > 1)
+    printComparison(os, file, options.baseline);
+  return allRight;
+}

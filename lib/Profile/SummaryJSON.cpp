@@ -1,0 +1,88 @@
+//===- SummaryJSON.cpp - The summary in a profile's file ------------------===//
+
+#include "SummaryJSON.h"
+#include "attn/Profile/Findings.h"
+#include "attn/Profile/Summary.h"
+
+using namespace attn;
+namespace json = llvm::json;
+
+template <typename T>
+static json::Value toJSON(std::optional<T> value) {
+  if (!value)
+    return nullptr;
+  return json::Value(*value);
+}
+
+static void writeKernel(json::OStream &os, const KernelSummary &kernel) {
+  os.object([&] {
+    os.attribute("kind", getName(kernel.activity));
+    os.attribute("name", json::fixUTF8(kernel.name));
+    os.attribute("calls", kernel.calls);
+    os.attribute("median_us", kernel.time.median);
+    os.attribute("min_us", kernel.time.min);
+    os.attribute("max_us", kernel.time.max);
+    os.attribute("total_us", kernel.totalUs);
+    os.attribute("bytes", toJSON(kernel.bytes));
+    os.attribute("flops", toJSON(kernel.flops));
+    os.attribute("bandwidth_fraction", toJSON(kernel.bandwidthFraction));
+    os.attribute("matrix_fraction", toJSON(kernel.matrixFraction));
+    os.attribute("path", kernel.path);
+    os.attribute("path_source", kernel.pathSource);
+    if (kernel.bound)
+      os.attribute("bound", getName(*kernel.bound));
+    if (kernel.launch) {
+      os.attribute("grid", json::Array(kernel.launch->grid));
+      os.attribute("block", json::Array(kernel.launch->block));
+      os.attribute("registers", toJSON(kernel.launch->registers));
+      os.attribute("smem_bytes", toJSON(kernel.launch->getSharedBytes()));
+    }
+    if (!kernel.occupancy)
+      return;
+    os.attribute("blocks_per_sm", kernel.occupancy->blocksPerSM);
+    os.attribute("computed_occupancy", kernel.occupancy->getFraction());
+    os.attribute("occupancy_limit", kernel.occupancy->limit);
+    os.attribute("waves", toJSON(kernel.waves));
+  });
+}
+
+static void writeHost(json::OStream &os, llvm::StringRef key,
+                      const std::map<HostActivity, HostSummary> &activities) {
+  os.attributeObject(key, [&] {
+    for (const auto &entry : activities)
+      os.attributeObject(getName(entry.first), [&] {
+        os.attribute("count", entry.second.count);
+        os.attribute("total_us", entry.second.totalUs);
+        os.attribute("median_us", entry.second.medianUs);
+      });
+  });
+}
+
+void attn::writeSummary(json::OStream &os,
+                        const ProfileEnvironment &environment,
+                        const RegionProfile &region) {
+  const RegionSummary summary = summarize(environment, region);
+  os.object([&] {
+    os.attribute("calls", summary.calls);
+    os.attribute("wall_us", summary.wallUs);
+    os.attribute("busy_us", summary.busyUs);
+    os.attribute("overlap_us", summary.overlapUs);
+    os.attribute("idle_us", summary.idleUs);
+    os.attribute("first_call_us", toJSON(summary.firstCallUs));
+    os.attribute("bytes_per_call", toJSON(summary.getBytesPerCall()));
+    os.attributeArray("kernels", [&] {
+      for (const KernelSummary &kernel : summary.kernels)
+        writeKernel(os, kernel);
+    });
+    writeHost(os, "host", summary.host);
+    writeHost(os, "setup", summary.setup);
+    os.attributeArray("findings", [&] {
+      for (const Finding &finding : explain(environment, region))
+        os.object([&] {
+          os.attribute("rule", finding.rule);
+          os.attribute("text", json::fixUTF8(finding.text));
+          os.attribute("cost_us", toJSON(finding.costUs));
+        });
+    });
+  });
+}

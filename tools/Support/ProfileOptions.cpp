@@ -1,0 +1,58 @@
+//===- ProfileOptions.cpp - Options of tools that show a profile ----------===//
+
+#include "ProfileOptions.h"
+#include "attn/Profile/Trace.h"
+#include "llvm/Support/FileUtilities.h"
+
+using namespace attn;
+
+llvm::Error ShowProfileOptions::parse() {
+  if (expect.getNumOccurrences() == 0)
+    return llvm::Error::success();
+  llvm::Expected<std::vector<Expectation>> parsed = parseExpectations(expect);
+  if (!parsed)
+    return parsed.takeError();
+  expectations = std::move(*parsed);
+  return llvm::Error::success();
+}
+
+static llvm::Error checkBaseline(llvm::StringRef baseline,
+                                 const ProfileFile &file) {
+  if (baseline.empty() ||
+      llvm::any_of(file.regions, [&](const RegionProfile &region) {
+        return region.name == baseline;
+      }))
+    return llvm::Error::success();
+  return llvm::createStringError("--baseline: there is no region '" + baseline +
+                                 "' in this profile");
+}
+
+llvm::Expected<bool> ShowProfileOptions::show(const ProfileFile &file) const {
+  if (llvm::Error error = checkRegionNames(expectations, file))
+    return std::move(error);
+  if (llvm::Error error = checkBaseline(baseline, file))
+    return std::move(error);
+  PrintOptions options;
+  options.expectations = expectations;
+  options.layers = layers;
+  options.baseline = baseline;
+  const bool allRight = printProfile(llvm::outs(), file, options);
+  if (traceFile.empty())
+    return allRight;
+  if (llvm::Error error = writeFileAtomically(
+          traceFile, [&](llvm::raw_ostream &os) { writeTrace(os, file); }))
+    return std::move(error);
+  return allRight;
+}
+
+llvm::Error
+attn::writeFileAtomically(llvm::StringRef path,
+                          llvm::function_ref<void(llvm::raw_ostream &)> write) {
+  llvm::Error error = llvm::writeToOutput(path, [&](llvm::raw_ostream &os) {
+    write(os);
+    return llvm::Error::success();
+  });
+  if (!error)
+    return error;
+  return llvm::createFileError(path, llvm::errorToErrorCode(std::move(error)));
+}

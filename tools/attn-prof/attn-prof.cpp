@@ -1,0 +1,48 @@
+//===- attn-prof.cpp - Shows a profile that was saved ---------------------===//
+
+#include "../Support/ProfileOptions.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/WithColor.h"
+
+namespace cl = llvm::cl;
+using namespace attn;
+
+static cl::OptionCategory category("attn-prof options");
+
+static cl::opt<std::string> inputFile(cl::Positional, cl::Required,
+                                      cl::desc("FILE.json"), cl::cat(category));
+static ShowProfileOptions showOptions(category);
+
+static llvm::Expected<ProfileFile> read() {
+  llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> buffer =
+      llvm::MemoryBuffer::getFileOrSTDIN(inputFile);
+  if (!buffer)
+    return llvm::createFileError(inputFile, buffer.getError());
+  llvm::Expected<ProfileFile> file = parseProfile((*buffer)->getBuffer());
+  if (!file)
+    return llvm::createFileError(inputFile, file.takeError());
+  return file;
+}
+
+static int fail(llvm::Error error, int code = EXIT_FAILURE) {
+  llvm::WithColor::error(llvm::errs(), "attn-prof")
+      << llvm::toString(std::move(error)) << '\n';
+  return code;
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  cl::HideUnrelatedOptions(category);
+  cl::ParseCommandLineOptions(
+      argc, argv, "Shows and explains a profile that attn-run saved\n");
+  if (llvm::Error error = showOptions.parse())
+    return fail(std::move(error), kMalformedGuess);
+  llvm::Expected<ProfileFile> file = read();
+  if (!file)
+    return fail(file.takeError());
+  llvm::Expected<bool> allRight = showOptions.show(*file);
+  if (!allRight)
+    return fail(allRight.takeError());
+  return *allRight ? EXIT_SUCCESS : kWrongGuess;
+}
