@@ -202,11 +202,49 @@ public:
       firstRow = builder.createOrFold<arith::AddIOp>(firstRow, rows->offset);
       numRows = rows->count;
     }
+    if (mask.getBounds())
+      return readBounds();
     return visit(mask.getBody().front().getTerminator()->getOperand(0),
                  /*negate=*/false);
   }
 
 private:
+  //===--------------------------------------------------------------------===//
+  // Bounds that an earlier kernel computed
+  //===--------------------------------------------------------------------===//
+
+  KeySets readBounds() {
+    int64_t rowsInGranule = *mask.getBoundsRows();
+    Value first = builder.createOrFold<arith::DivUIOp>(
+        firstRow, i32Constant(rowsInGranule));
+    KeySets sets = readGranule(first);
+    for (int64_t i = 1; i < numRows / rowsInGranule; ++i) {
+      KeySets next = readGranule(
+          builder.createOrFold<arith::AddIOp>(first, i32Constant(i)));
+      sets = {intervals.hull(sets.visible, next.visible),
+              intervals.intersect(sets.full, next.full)};
+    }
+    // Granules without rows see nothing, but hide nothing either.
+    sets.full = intervals.intersect(sets.full, sets.visible);
+    return sets;
+  }
+
+  KeySets readGranule(Value granule) {
+    auto read = [&](MaskOp::BoundsField field) -> Value {
+      Value indices[] = {mask.getBoundsIndices()[0], mask.getBoundsIndices()[1],
+                         granule, i32Constant(field)};
+      Value key = GatherOp::create(builder, builder.getI32Type(),
+                                   mask.getBounds(), indices,
+                                   /*in_bounds=*/ArrayRef<int64_t>{0, 1, 2, 3});
+      // Positions are not negative.
+      if (!matchPattern(keys.begin, m_Zero()))
+        key = intervals.max(key, keys.begin);
+      return intervals.min(key, keys.end);
+    };
+    return {{read(MaskOp::Begin), read(MaskOp::End)},
+            {read(MaskOp::FullBegin), read(MaskOp::FullEnd)}};
+  }
+
   //===--------------------------------------------------------------------===//
   // Conditions
   //===--------------------------------------------------------------------===//
@@ -577,6 +615,10 @@ private:
   //===--------------------------------------------------------------------===//
   // From a linear inequality to keys
   //===--------------------------------------------------------------------===//
+
+  Value i32Constant(int64_t value) {
+    return arith::ConstantOp::create(builder, builder.getI32IntegerAttr(value));
+  }
 
   Value i64Constant(int64_t value) {
     return arith::ConstantOp::create(builder, builder.getI64IntegerAttr(value));

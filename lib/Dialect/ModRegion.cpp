@@ -50,7 +50,7 @@ static LogicalResult verifyBodyOp(Operation &op, StringRef name,
 }
 
 LogicalResult attn::verifyModRegion(Region &region, StringRef name,
-                                    TypeRange argTypes, Type yieldType,
+                                    TypeRange argTypes, TypeRange yieldTypes,
                                     function_ref<bool(Operation *)> isAllowed) {
   Operation *parent = region.getParentOp();
   if (!region.hasOneBlock())
@@ -68,9 +68,12 @@ LogicalResult attn::verifyModRegion(Region &region, StringRef name,
            << " must end in " << parent->getDialect()->getNamespace()
            << ".yield";
   Operation &yield = block.back();
-  if (yield.getNumOperands() != 1 || yield.getOperand(0).getType() != yieldType)
-    return yield.emitOpError("must yield one ")
-           << yieldType << " from " << name;
+  if (TypeRange(yield.getOperandTypes()) != yieldTypes) {
+    InFlightDiagnostic diag = yield.emitOpError("must yield ");
+    if (yieldTypes.size() == 1)
+      diag << "one ";
+    return diag << yieldTypes << " from " << name;
+  }
   for (Operation &op : block.without_terminator())
     if (failed(verifyBodyOp(op, name, isAllowed)))
       return failure();

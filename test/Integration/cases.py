@@ -209,6 +209,17 @@ def captures():
     yield Case("captures-no-queries", "f16", 32, (2, 2, 2, 0, 5), "bias_11qk_f16", "keep_bhqk_i1")
 
 
+def bounded_masks():
+    """Masks whose tiles are known only when they run, at lengths of several tiles."""
+    masks = ("documents", "wide_documents", "hidden_from_row", "prefix_lengths", "keep_blocks", "computed_tables")
+    shapes = ((2, 4, 2, 450, 470), (1, 4, 4, 300, 700), (2, 4, 1, 640, 128))
+    for n, (mask, shape) in enumerate(itertools.product(masks, shapes)):
+        dtype = DTYPES[n % len(DTYPES)]
+        name = f"bounded-{dtype}-{mask}-" + "x".join(map(str, shape))
+        score = ("alibi_slopes", None)[n % 2]
+        yield Case(name, dtype, (64, 128)[n % 2], shape, score, mask, lse=True, variants=("fused",))
+
+
 def sinks():
     """Sinks near, far below and far above the scores, none (-inf) and all (inf)."""
     infinity = float("inf")
@@ -284,4 +295,4 @@ def sequences():
 
 
 def all_cases():
-    return [*matrix(), *head_dims(), *reported(), *captures(), *sinks(), *sequences()]
+    return [*matrix(), *head_dims(), *reported(), *captures(), *bounded_masks(), *sinks(), *sequences()]

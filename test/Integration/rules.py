@@ -293,6 +293,27 @@ def _documents(random, shape, case):
     return np.sort(random.integers(0, 5, shape), axis=-1)
 
 
+def _wide_documents(random, shape, case):
+    numbers = np.array([-(2**40), 2**33, 2**33 + 1, 2**34, 5])
+    return np.repeat(random.permutation(numbers), -(-shape[0] // 5))[: shape[0]]
+
+
+def _last_rows(random, shape, case):
+    # Runs of keys share a row.
+    rows = random.integers(0, case[3] + 1, shape)
+    return rows[..., np.arange(shape[-1]) // 50 * 50]
+
+
+def _blocks(random, shape, case):
+    squares = random.integers(0, 3, (shape[0], -(-shape[1] // 64), -(-shape[2] // 64)))
+    squares = squares.repeat(64, 1).repeat(64, 2)[:, : shape[1], : shape[2]]
+    return (squares == 2) | ((squares == 1) & (random.random(shape) < 0.5))
+
+
+def _steps(random, shape, case):
+    return np.sort(random.integers(-20, 40, shape))
+
+
 SCORES.update(
     {
         # Slopes of any kind, i64 lengths and i8 switches, converted.
@@ -414,6 +435,66 @@ MASKS.update(
       %r = arith.andi %c0, %c1 : i1""",
             lambda b, h, i, j, nq, nk, of_query, of_key: (of_query[b, i] == of_key[b, j]) & (j <= i),
             {"of_query": Capture("i32", ("b", "q"), _documents), "of_key": Capture("i32", ("b", "k"), _documents)},
+        ),
+        # Numbers beyond i32, in any order.
+        "wide_documents": (
+            """
+      %a = attn.capture_load %of_query[%q_idx] : {of_query} -> i64
+      %d = attn.capture_load %of_key[%kv_idx] : {of_key} -> i64
+      %r = arith.cmpi eq, %a, %d : i64""",
+            lambda b, h, i, j, nq, nk, of_query, of_key: of_query[i] == of_key[j],
+            {"of_query": Capture("i64", ("q",), _wide_documents), "of_key": Capture("i64", ("k",), _wide_documents)},
+        ),
+        # As Ernie's sparse mask: a row per key from which on queries don't see it.
+        "hidden_from_row": (
+            """
+      %first = attn.capture_load %rows[%b, %h, %kv_idx] : {rows} -> i32
+      %c0 = arith.cmpi slt, %q_idx, %first : i32
+      %c1 = arith.cmpi sge, %q_idx, %kv_idx : i32
+      %r = arith.andi %c0, %c1 : i1""",
+            lambda b, h, i, j, nq, nk, rows: (i < rows[b, h, j]) & (i >= j),
+            {"rows": Capture("i32", ("b", "h", "k"), _last_rows)},
+        ),
+        # A prefix of each sequence in both directions, causal behind it.
+        "prefix_lengths": (
+            _POSITION
+            + """
+      %n = attn.capture_load %lens[%b, %q_idx] : {lens} -> i8
+      %e = arith.extsi %n : i8 to i32
+      %c0 = arith.cmpi slt, %kv_idx, %e : i32
+      %c1 = arith.cmpi sle, %kv_idx, %pos : i32
+      %r = arith.ori %c0, %c1 : i1""",
+            lambda b, h, i, j, nq, nk, lens: (j < lens[b, i]) | (j <= i + nk - nq),
+            {"lens": Capture("i8", ("b", "q"), lambda random, shape, case: random.integers(-3, 127, shape))},
+        ),
+        # Squares of the mask, some empty, some full.
+        "keep_blocks": (
+            """
+      %r = attn.capture_load %keep[%b, %q_idx, %kv_idx] : {keep} -> i1""",
+            lambda b, h, i, j, nq, nk, keep: keep[b, i, j],
+            {"keep": Capture("i1", ("b", "q", "k"), _blocks)},
+        ),
+        # What is read is computed with, compared without a sign, and chosen from.
+        "computed_tables": (
+            """
+      %a = attn.capture_load %xs[%q_idx] : {xs} -> i32
+      %d = attn.capture_load %ys[%kv_idx] : {ys} -> i32
+      %c3 = arith.constant 3 : i32
+      %c7 = arith.constant 7 : i32
+      %zero = arith.constant 0 : i32
+      %m = arith.muli %a, %d : i32
+      %q = arith.divsi %m, %c7 : i32
+      %e = arith.remsi %q, %c3 : i32
+      %n = arith.subi %zero, %e : i32
+      %abs = arith.maxsi %e, %n : i32
+      %even = arith.cmpi eq, %abs, %zero : i32
+      %near = arith.cmpi ult, %d, %c7 : i32
+      %far = arith.cmpi slt, %a, %d : i32
+      %r = arith.select %even, %near, %far : i1""",
+            lambda b, h, i, j, nq, nk, xs, ys: np.where(
+                np.abs(np.fix(xs[i] * ys[j] / 7)) % 3 == 0, (0 <= ys[j]) & (ys[j] < 7), xs[i] < ys[j]
+            ),
+            {"xs": Capture("i32", ("q",), _steps), "ys": Capture("i32", ("k",), _steps)},
         ),
     }
 )

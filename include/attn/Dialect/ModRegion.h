@@ -21,12 +21,12 @@ ParseResult parseModRegion(OpAsmParser &parser, Region &region,
 void printModRegion(OpAsmPrinter &printer, Operation *op, Region &region);
 
 /// Checks that the region has one block with arguments of `argTypes`, whose
-/// terminator is the yield of the parent op's dialect with one value of
-/// `yieldType`, and that everything in it is pure scalar arith or math, or
+/// terminator is the yield of the parent op's dialect with values of
+/// `yieldTypes`, and that everything in it is pure scalar arith or math, or
 /// passes `isAllowed`. `name` is used in diagnostics.
 LogicalResult
 verifyModRegion(Region &region, StringRef name, TypeRange argTypes,
-                Type yieldType,
+                TypeRange yieldTypes,
                 function_ref<bool(Operation *)> isAllowed = nullptr);
 
 } // namespace mlir::attn

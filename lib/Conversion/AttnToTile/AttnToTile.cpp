@@ -1,5 +1,7 @@
 //===- AttnToTile.cpp - attn.attention to one fused kernel ----------------===//
 
+#include "MaskPrepass.h"
+#include "RuleReader.h"
 #include "SequenceBuilder.h"
 #include "attn/Conversion/Passes.h"
 #include "attn/Dialect/Attn/IR/AttnSupport.h"
@@ -92,16 +94,19 @@ WarpRolesAttr getWarpRoles(ScheduleAttr schedule, const TargetInfo &target) {
 class FusedKernelBuilder {
 public:
   FusedKernelBuilder(AttentionOp op, const TargetInfo &target,
-                     const ScheduledLengths &lengths)
-      : op(op), matmul(chooseMatmul(op.getElementType(), target)),
-        lengths(lengths), schedule(lengths.schedule),
-        roles(getWarpRoles(schedule, target)),
+                     const ScheduledLengths &lengths,
+                     const std::optional<MaskBounds> &bounds)
+      : op(op), bounds(bounds),
+        matmul(chooseMatmul(op.getElementType(), target)), lengths(lengths),
+        schedule(lengths.schedule), roles(getWarpRoles(schedule, target)),
         builder(op.getLoc(), op.getContext()), sequences(op, args, builder),
         blockM(schedule.getBlockM()), blockN(schedule.getBlockN()),
         columnGranule(target.columnGranule) {}
 
   /// The operands that the kernel takes, in the order of its arguments.
-  static SmallVector<Value> getKernelOperands(AttentionOp op) {
+  static SmallVector<Value>
+  getKernelOperands(AttentionOp op,
+                    const std::optional<MaskBounds> &bounds = std::nullopt) {
     SmallVector<Value> operands = {op.getQ(), op.getK(), op.getV(), op.getO()};
     if (op.getLse())
       operands.push_back(op.getLse());
@@ -113,11 +118,13 @@ public:
     for (Value operand : {op.getCuQ(), op.getCuK(), op.getKvLen()})
       if (operand)
         operands.push_back(operand);
+    if (bounds)
+      operands.push_back(bounds->ranges);
     return operands;
   }
 
   tile::KernelOp build() {
-    SmallVector<Value> operands = getKernelOperands(op);
+    SmallVector<Value> operands = getKernelOperands(op, bounds);
     auto kernel =
         tile::KernelOp::create(builder, getKernelName(op, matmul, lengths),
                                ValueRange(operands).getTypes(),
@@ -374,6 +381,12 @@ private:
     auto mask =
         tile::MaskOp::create(builder, scores.getType(), scores, qStart, kv);
     buildMask(mask.getBody());
+    if (bounds) {
+      mask.getBoundsMutable().assign(arg(bounds->ranges));
+      mask.getBoundsIndicesMutable().assign(
+          {bounds->hasBatches ? batch : zero, bounds->hasHeads ? head : zero});
+      mask.setBoundsRows(bounds->rows);
+    }
     return {mask};
   }
 
@@ -442,28 +455,16 @@ private:
 
   Value buildGather(CaptureLoadOp load, const IRMapping &mapping) {
     SmallVector<Value> indices;
-    SmallVector<int64_t> inBounds;
-    for (auto [dim, index] : llvm::enumerate(load.getIndices())) {
-      bool isBroadcast = load.isBroadcast(dim);
-      Value position = isBroadcast ? zero : mapping.lookup(index);
-      indices.push_back(position);
-      // A tile of queries and keys reaches past the last ones; batch and head
-      // never do (see CaptureLoadOp::getBounds), and constants were verified.
-      bool isVerified =
-          matchPattern(index, m_Constant()) &&
-          !cast<MemRefType>(load.getSource().getType()).isDynamicDim(dim);
-      if (isBroadcast || isVerified || position == batch || position == head)
-        inBounds.push_back(dim);
-    }
+    for (auto [dim, index] : llvm::enumerate(load.getIndices()))
+      indices.push_back(load.isBroadcast(dim) ? zero : mapping.lookup(index));
     OpBuilder::InsertionGuard guard(builder);
     // What doesn't depend on the query and the key is read once.
     if (llvm::all_of(indices, [&](Value index) {
           return index.getParentBlock() == loop->getBlock();
         }))
       builder.setInsertionPoint(loop);
-    return tile::GatherOp::create(builder, load.getType(),
-                                  mapping.lookup(load.getSource()), indices,
-                                  inBounds);
+    return createGather(builder, load, mapping.lookup(load.getSource()),
+                        indices, batch, head);
   }
 
   void inlineScoreMod(Region &body) {
@@ -572,6 +573,7 @@ private:
   }
 
   AttentionOp op;
+  const std::optional<MaskBounds> &bounds;
   MatmulChoice matmul;
   const ScheduledLengths &lengths;
   ScheduleAttr schedule;
@@ -591,16 +593,23 @@ class LaunchBuilder {
 public:
   explicit LaunchBuilder(AttentionOp op) : op(op), builder(op.getLoc(), op) {}
 
-  void build(tile::KernelOp kernel, const ScheduledLengths &lengths) {
+  /// 0 or 1; none if the launch takes every length.
+  Value contains(const ScheduledLengths &lengths) {
+    if (lengths.isAll())
+      return {};
+    return contains(lengths, getMeanLength(op.getQ(), op.getCuQ()));
+  }
+
+  void build(tile::KernelOp kernel, const ScheduledLengths &lengths,
+             const std::optional<MaskBounds> &bounds) {
     Value heads = constant(op.getNumQueryHeads());
     Value tiles = countTiles(lengths.schedule.getBlockM());
     Value grid = product({tiles, heads, getSize(op.getQ(), 0)});
     // A launch of no program is skipped.
-    if (!lengths.isAll())
-      grid = product(
-          {grid, contains(lengths, getMeanLength(op.getQ(), op.getCuQ()))});
+    if (Value isOwn = contains(lengths))
+      grid = product({grid, isOwn});
     tile::LaunchOp::create(builder, kernel.getSymName(), grid,
-                           FusedKernelBuilder::getKernelOperands(op),
+                           FusedKernelBuilder::getKernelOperands(op, bounds),
                            countBytes(), countFlops());
   }
 
@@ -744,12 +753,28 @@ struct ConvertAttnToTilePass
   static void convert(AttentionOp op, const TargetInfo &info,
                       SymbolTable &symbols) {
     for (const ScheduledLengths &lengths : getScheduledLengths(op)) {
-      tile::KernelOp kernel = FusedKernelBuilder(op, info, lengths).build();
+      std::optional<MaskBounds> bounds =
+          buildPrepass(op, info, lengths, symbols);
+      tile::KernelOp kernel =
+          FusedKernelBuilder(op, info, lengths, bounds).build();
       // The table makes the name unique.
       symbols.insert(kernel);
-      LaunchBuilder(op).build(kernel, lengths);
+      LaunchBuilder(op).build(kernel, lengths, bounds);
     }
     op.erase();
+  }
+
+  static std::optional<MaskBounds> buildPrepass(AttentionOp op,
+                                                const TargetInfo &info,
+                                                const ScheduledLengths &lengths,
+                                                SymbolTable &symbols) {
+    std::string name =
+        getKernelName(op, chooseMatmul(op.getElementType(), info), lengths);
+    ScheduleAttr schedule = lengths.schedule;
+    auto getFactor = [&] { return LaunchBuilder(op).contains(lengths); };
+    return buildMaskPrepass(
+        op, name, {schedule.getBlockM(), schedule.getBlockN(), getFactor},
+        symbols);
   }
 };
 } // namespace

@@ -259,6 +259,9 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
       .Case([&](LoadOp op) { return lowerLoad(op); })
       .Case([&](GatherOp op) { return lowerGather(op); })
       .Case([&](StoreOp op) { return lowerStore(op); })
+      .Case([&](StoreElementOp op) {
+        return done([&] { lowerStoreElement(op); });
+      })
       .Case([&](AsyncLoadOp op) { return lowerAsyncLoad(op); })
       .Case([&](AsyncCommitOp) {
         return done([&] { emit.create<NVVM::CpAsyncCommitGroupOp>(); });
@@ -272,6 +275,7 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
       .Case([&](BufferReadOp op) { return done([&] { lowerBufferRead(op); }); })
       .Case([&](MmaOp op) { return lowerMma(op); })
       .Case([&](ReduceOp op) { return done([&] { lowerReduce(op); }); })
+      .Case([&](ReduceRangeOp op) { return lowerReduceRange(op); })
       .Case([&](AnyExceedsOp op) { return done([&] { lowerAnyExceeds(op); }); })
       .Case([&](FoldSumOp op) { return lowerFoldSum(op); })
       .Case([&](BroadcastOp op) { return done([&] { lowerBroadcast(op); }); })

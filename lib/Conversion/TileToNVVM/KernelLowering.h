@@ -81,13 +81,23 @@ protected:
   LogicalResult lowerConvertLayout(ConvertLayoutOp op);
   FailureOr<Value> lowerMath(Operation *op, ValueRange operands);
 
+  // RangeReduction.cpp
+  LogicalResult lowerReduceRange(ReduceRangeOp op);
+  FailureOr<SmallVector<Value>> combineNumber(ReduceRangeOp op, Value number,
+                                              ArrayRef<Value> carried);
+  Value combine(ReduceRangeOp op, unsigned result, Value a, Value b);
+
   // Memory.cpp
   struct Access;
   Access getAccess(Value memref, ValueRange indices, int64_t rank);
   Value isVectorAligned(const Access &access, int64_t elements);
   LogicalResult lowerLoad(LoadOp op);
+  struct ElementPosition;
+  void move(ElementPosition &position, const MemRefArgument &memref,
+            int64_t dim, Value index, bool isInBounds);
   LogicalResult lowerGather(GatherOp op);
   LogicalResult lowerStore(StoreOp op);
+  void lowerStoreElement(StoreElementOp op);
   Fragment emitLoad(const Access &access, RankedTensorType type, bool vector);
   void emitStore(const Access &access, RankedTensorType type,
                  ArrayRef<Value> fragment, bool vector);

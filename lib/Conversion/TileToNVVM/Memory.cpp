@@ -389,6 +389,25 @@ LogicalResult KernelLowering::lowerLoad(LoadOp op) {
   return success();
 }
 
+/// Where one element lies, and whether the memref has it (null: for certain).
+struct KernelLowering::ElementPosition {
+  Value offset, isInside;
+};
+
+void KernelLowering::move(ElementPosition &position,
+                          const MemRefArgument &memref, int64_t dim,
+                          Value index, bool isInBounds) {
+  Value step = emit.mul(emit.extend(index), memref.strides[dim]);
+  position.offset = emit.add(position.offset, step);
+  if (isInBounds)
+    return;
+  // One unsigned comparison covers negative indices.
+  Value inside = emit.create<LLVM::ICmpOp>(LLVM::ICmpPredicate::ult, index,
+                                           memref.sizes[dim]);
+  position.isInside =
+      position.isInside ? emit.andBits(position.isInside, inside) : inside;
+}
+
 LogicalResult KernelLowering::lowerGather(GatherOp op) {
   Type element = cast<MemRefType>(op.getSource().getType()).getElementType();
   int64_t bits = element.getIntOrFloatBitWidth();
@@ -397,22 +416,12 @@ LogicalResult KernelLowering::lowerGather(GatherOp op) {
                           "GPU, not ")
            << element;
   const MemRefArgument memref = memrefs[op.getSource()];
-  struct Position {
-    Value offset, isInside;
-  };
-  auto move = [&](Position &position, int64_t dim, Value index) {
-    Value step = emit.mul(emit.extend(index), memref.strides[dim]);
-    position.offset = emit.add(position.offset, step);
-    if (llvm::is_contained(op.getInBounds(), dim))
-      return;
-    // One unsigned comparison covers negative indices.
-    Value inside = emit.create<LLVM::ICmpOp>(LLVM::ICmpPredicate::ult, index,
-                                             memref.sizes[dim]);
-    position.isInside =
-        position.isInside ? emit.andBits(position.isInside, inside) : inside;
+  auto move = [&](ElementPosition &position, int64_t dim, Value index) {
+    this->move(position, memref, dim, index,
+               llvm::is_contained(op.getInBounds(), dim));
   };
   // Indices that are the same for all elements first, so that it is once.
-  Position common = {emit.i64(0), Value()};
+  ElementPosition common = {emit.i64(0), Value()};
   SmallVector<int64_t> tileDims;
   for (auto [dim, index] : llvm::enumerate(op.getIndices())) {
     if (isa<RankedTensorType>(index.getType()))
@@ -420,7 +429,7 @@ LogicalResult KernelLowering::lowerGather(GatherOp op) {
     else
       move(common, dim, getScalar(index));
   }
-  auto read = [&](const Position &position) {
+  auto read = [&](const ElementPosition &position) {
     Value pointer = emit.globalPointer(memref.pointer, position.offset,
                                        getMemoryBytes(element));
     Value inside = position.isInside ? position.isInside : emit.i1(true);
@@ -440,7 +449,7 @@ LogicalResult KernelLowering::lowerGather(GatherOp op) {
       key.push_back(getFragment(op.getIndices()[dim])[i].getAsOpaquePointer());
     Value &value = known[key];
     if (!value) {
-      Position position = common;
+      ElementPosition position = common;
       for (int64_t dim : tileDims)
         move(position, dim, getFragment(op.getIndices()[dim])[i]);
       value = read(position);
@@ -449,6 +458,17 @@ LogicalResult KernelLowering::lowerGather(GatherOp op) {
   }
   fragments[op.getResult()] = pack(type, elements);
   return success();
+}
+
+void KernelLowering::lowerStoreElement(StoreElementOp op) {
+  const MemRefArgument memref = memrefs[op.getDest()];
+  // One thread of the program stores.
+  ElementPosition position = {emit.i64(0), emit.equal(thread, emit.i32(0))};
+  for (auto [dim, index] : llvm::enumerate(op.getIndices()))
+    move(position, memref, dim, getScalar(index), /*isInBounds=*/false);
+  Value pointer =
+      emit.globalPointer(memref.pointer, position.offset, sizeof(int32_t));
+  emit.storeGlobal({pointer}, getScalar(op.getValue()), position.isInside);
 }
 
 LogicalResult KernelLowering::lowerStore(StoreOp op) {

@@ -112,6 +112,8 @@ void KernelLowering::emitOp(Operation *op, const BlockSchedule &schedule,
     return emitGather(gather);
   if (auto store = dyn_cast<StoreOp>(op))
     return emitStore(store);
+  if (auto store = dyn_cast<StoreElementOp>(op))
+    return emitStoreElement(store);
   if (auto mma = dyn_cast<MmaOp>(op))
     return emitMma(mma, schedule, unit);
   if (auto exceeds = dyn_cast<AnyExceedsOp>(op))
@@ -122,6 +124,8 @@ void KernelLowering::emitOp(Operation *op, const BlockSchedule &schedule,
     return emitFor(loop, schedule, unit);
   if (auto branch = dyn_cast<scf::IfOp>(op))
     return emitIf(branch);
+  if (auto reduce = dyn_cast<ReduceRangeOp>(op))
+    return emitReduceRange(reduce);
   if (isa<ProgramIdOp>(op))
     return scalars.map(op->getResult(0), programId);
   if (auto dim = dyn_cast<memref::DimOp>(op)) {
@@ -136,8 +140,8 @@ void KernelLowering::emitOp(Operation *op, const BlockSchedule &schedule,
     LLVM::ReturnOp::create(builder, e.loc, ValueRange());
     return;
   }
-  // emitFor and emitIf make their own.
-  if (isa<scf::YieldOp>(op))
+  // What emits the op around makes its own.
+  if (isa<scf::YieldOp, YieldOp>(op))
     return;
   builder.clone(*op, scalars);
 }
@@ -266,4 +270,35 @@ void KernelLowering::emitIf(scf::IfOp op) {
   emitRegion(*op.thenBlock(), *branch.thenBlock());
   if (hasElse)
     emitRegion(*op.elseBlock(), *branch.elseBlock());
+}
+
+/// One number after the other.
+void KernelLowering::emitReduceRange(ReduceRangeOp op) {
+  SmallVector<Value> neutral;
+  for (unsigned i = 0; i < op.getNumResults(); ++i)
+    neutral.push_back(arith::ConstantIntOp::create(
+        builder, e.loc, op.getNeutral(i), /*width=*/32));
+  Value one = arith::ConstantIntOp::create(builder, e.loc, 1, /*width=*/32);
+  auto loop = scf::ForOp::create(
+      builder, e.loc, scalars.lookup(op.getBegin()),
+      scalars.lookup(op.getEnd()), one, neutral,
+      [&](OpBuilder &, Location, Value number, ValueRange carried) {
+        Block &body = op.getBody().front();
+        scalars.map(body.getArgument(0), number);
+        OpBuilder::InsertionGuard guard(builder);
+        builder.setInsertionPointToStart(number.getParentBlock());
+        emitBlock(body);
+        SmallVector<Value> next;
+        for (auto [i, value] :
+             llvm::enumerate(body.getTerminator()->getOperands())) {
+          Value own = scalars.lookup(value);
+          next.push_back(
+              op.isMin(i)
+                  ? arith::MinSIOp::create(builder, e.loc, carried[i], own)
+                        .getResult()
+                  : arith::MaxSIOp::create(builder, e.loc, carried[i], own));
+        }
+        scf::YieldOp::create(builder, e.loc, next);
+      });
+  scalars.map(op.getResults(), loop.getResults());
 }

@@ -85,10 +85,12 @@ private:
   void emitSubView(memref::SubViewOp op);
   void emitFor(scf::ForOp op, const BlockSchedule &schedule, int64_t unit);
   void emitIf(scf::IfOp op);
+  void emitReduceRange(ReduceRangeOp op);
   void emitLoad(LoadOp op);
   void emitGather(GatherOp op);
   Value emitGather(GatherOp op, Point &point);
   void emitStore(StoreOp op);
+  void emitStoreElement(StoreElementOp op);
   void emitAnyExceeds(AnyExceedsOp op);
   void emitFoldSum(FoldSumOp op);
   void emitMma(MmaOp op, const BlockSchedule &schedule, int64_t unit);

@@ -322,6 +322,19 @@ void KernelLowering::emitGather(GatherOp op) {
   scalars.map(op.getResult(), branch.getResult(0));
 }
 
+void KernelLowering::emitStoreElement(StoreElementOp op) {
+  const MemRefArg &arg = memrefs[op.getDest()];
+  GatherPosition position = {e.i64(0), Value()};
+  for (auto [dim, index] : llvm::enumerate(op.getIndices()))
+    position.move(e, e.toI64(scalars.lookup(index)), arg.sizes[dim],
+                  arg.strides[dim], /*isInBounds=*/false);
+  auto branch = scf::IfOp::create(builder, e.loc, position.exists,
+                                  /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  e.store(scalars.lookup(op.getValue()), arg.pointer, position.offset);
+}
+
 /// The elements at one place of the loop nest.
 Value KernelLowering::emitGather(GatherOp op, Point &point) {
   const MemRefArg &arg = memrefs[op.getSource()];

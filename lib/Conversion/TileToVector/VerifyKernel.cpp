@@ -62,19 +62,22 @@ static LogicalResult verifyOp(Operation *op, KernelOp kernel) {
   for (Value operand : op->getOperands())
     if (isa<BaseMemRefType>(operand.getType()) &&
         (!isKernelArgument(operand, kernel) ||
-         !isa<LoadOp, GatherOp, StoreOp, memref::DimOp, memref::SubViewOp>(op)))
+         !isa<LoadOp, GatherOp, StoreOp, StoreElementOp, memref::DimOp,
+              memref::SubViewOp>(op)))
       return op->emitOpError("uses a memref; only tile.load, tile.gather, "
-                             "tile.store, memref.dim and memref.subview may, "
-                             "and of kernel arguments or subviews of them");
+                             "tile.store, tile.store_element, memref.dim and "
+                             "memref.subview may, and of kernel arguments or "
+                             "subviews of them");
   for (Type type : op->getResultTypes())
     if (failed(verifyType(op, type)))
       return failure();
 
   if (isa<KVLoopOp, MaskOp, ScoreModOp, OnlineSoftmaxOp>(op))
     return op->emitOpError("must be lowered before convert-tile-to-vector");
-  if (isa<LoadOp, GatherOp, StoreOp, MmaOp, ReduceOp, AnyExceedsOp, FoldSumOp,
-          BroadcastOp, IotaOp, ExpDiffOp, ProgramIdOp, ReturnOp,
-          tensor::SplatOp, scf::ForOp, scf::IfOp, scf::YieldOp>(op))
+  if (isa<LoadOp, GatherOp, StoreOp, StoreElementOp, MmaOp, ReduceOp,
+          ReduceRangeOp, AnyExceedsOp, FoldSumOp, BroadcastOp, IotaOp,
+          ExpDiffOp, ProgramIdOp, ReturnOp, tensor::SplatOp, scf::ForOp,
+          scf::IfOp, scf::YieldOp, YieldOp>(op))
     return success();
   if (auto dim = dyn_cast<memref::DimOp>(op))
     return verifyDim(dim);

@@ -3,13 +3,13 @@
 // Captures are arguments of the kernel behind the others. Of a size that is 1,
 // every index reads the one element; batch, head and constants are in bounds.
 // CHECK-LABEL: func.func @captures
-// CHECK: tile.launch @fused_attn_{{.*}} args(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %arg1)
-// CHECK: tile.kernel @fused_attn
-// CHECK-SAME: %[[C:[a-z0-9]+]]: memref<?x1x5x?xi8>)
+// CHECK: tile.launch @[[NAME:fused_attn_s16816_f16_d64]] {{.*}} args(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %arg1, %{{.*}})
+// CHECK: tile.kernel @[[NAME]](
+// CHECK-SAME: %[[C:[a-z0-9]+]]: memref<?x1x5x?xi8>, %{{.*}})
 // CHECK: %[[ZERO:.*]] = arith.constant 0 : i32
 // CHECK: tile.load %{{.*}}[%[[B:.*]], %{{.*}}, %{{.*}}, %[[ZERO]]]
 // CHECK: tile.mask
-// CHECK-SAME: (%{{.*}}: i32, %[[KV:.*]]: i32)
+// CHECK-SAME: rows 64 (%{{.*}}: i32, %[[KV:.*]]: i32)
 // CHECK: %[[FOUR:.*]] = arith.constant 4 : i32
 // CHECK: tile.gather %[[C]][%[[B]], %[[ZERO]], %[[FOUR]], %[[KV]]] in_bounds [0, 1, 2]
 func.func @captures(%q: memref<?x2x?x64xf16>, %c: memref<?x1x5x?xi8>) {

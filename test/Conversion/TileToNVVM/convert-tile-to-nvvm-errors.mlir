@@ -77,3 +77,14 @@ tile.kernel @gather_bits(%a: memref<?xi4>, %i: i32) attributes {num_warps = 4 : 
   %x = tile.gather %a[%i] : memref<?xi4>, (i32) -> i4
   tile.return
 }
+
+// -----
+
+tile.kernel @reduce_range(%n: i32, %out: memref<?xi32>) attributes {num_warps = 4 : i32} {
+  // expected-error@+1 {{is shared by the threads of one warp, but the kernel has 4; give it num_warps = 1}}
+  %max = tile.reduce_range %n to %n min 0 (%i: i32) {
+    tile.yield %i : i32
+  } -> i32
+  tile.store_element %max, %out[%n] : memref<?xi32>
+  tile.return
+}

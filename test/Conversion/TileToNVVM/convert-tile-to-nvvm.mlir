@@ -138,3 +138,22 @@ tile.kernel @loops(%k: memref<?x64xbf16>, %n: i32) attributes {num_warps = 4 : i
   }
   tile.return
 }
+
+// Lanes take every 32nd number, four a step, of which those behind the end are
+// the last one; then the warp combines.
+// CHECK-LABEL: llvm.func @reduce_range(
+// CHECK-SAME: %[[N:[a-z0-9]+]]: i32,
+// CHECK: %[[LAST:.*]] = llvm.sub %[[N]], %{{.*}} : i32
+// CHECK-COUNT-3: llvm.intr.smin(%{{.*}}, %[[LAST]])
+// CHECK: nvvm.redux.sync min
+// CHECK: nvvm.redux.sync max
+// CHECK: llvm.inline_asm has_side_effects {{.*}}"@$0 st.global.b32
+tile.kernel @reduce_range(%n: i32, %table: memref<?xi32>, %out: memref<?xi32>) attributes {num_warps = 1 : i32} {
+  %c0 = arith.constant 0 : i32
+  %min, %max = tile.reduce_range %c0 to %n min 1 (%i: i32) {
+    %x = tile.gather %table[%i] : memref<?xi32>, (i32) -> i32
+    tile.yield %x, %x : i32, i32
+  } -> i32, i32
+  tile.store_element %max, %out[%min] : memref<?xi32>
+  tile.return
+}

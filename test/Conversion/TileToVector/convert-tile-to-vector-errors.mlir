@@ -99,7 +99,7 @@ tile.kernel @dynamic(%c: f32, %n: i32) attributes {num_warps = 4 : i32} {
 tile.kernel @select_memref(%x: memref<64xf32>, %y: memref<64xf32>, %c: i32) attributes {num_warps = 4 : i32} {
   %zero = arith.constant 0 : i32
   %first = arith.cmpi eq, %c, %zero : i32
-  // expected-error @below {{uses a memref; only tile.load, tile.gather, tile.store, memref.dim and memref.subview may, and of kernel arguments or subviews of them}}
+  // expected-error @below {{uses a memref; only tile.load, tile.gather, tile.store, tile.store_element, memref.dim and memref.subview may, and of kernel arguments or subviews of them}}
   %m = arith.select %first, %x, %y : memref<64xf32>
   %t = tile.load %m[%zero] : memref<64xf32> -> tensor<64xf32>
   tile.store %t, %x[%zero] : tensor<64xf32>, memref<64xf32>

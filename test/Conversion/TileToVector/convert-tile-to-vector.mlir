@@ -131,3 +131,24 @@ tile.kernel @gathers(%table: memref<?xf32>, %i: i32, %o: memref<64xf32>) attribu
   tile.store %y, %o[%zero] : tensor<64xf32>, memref<64xf32>
   tile.return
 }
+
+// A loop that carries the values, and a store where the memref has the element.
+// CHECK-LABEL: llvm.func @reduce_range(
+// CHECK-DAG: %[[HIGH:.*]] = arith.constant 2147483647 : i32
+// CHECK-DAG: %[[LOW:.*]] = arith.constant -2147483648 : i32
+// CHECK: %[[R:.*]]:2 = scf.for {{.*}} iter_args(%[[A:.*]] = %[[HIGH]], %[[B:.*]] = %[[LOW]]) -> (i32, i32)
+// CHECK: %[[X:.*]] = scf.if
+// CHECK: %[[MIN:.*]] = arith.minsi %[[A]], %[[X]]
+// CHECK: %[[MAX:.*]] = arith.maxsi %[[B]], %[[X]]
+// CHECK: scf.yield %[[MIN]], %[[MAX]]
+// CHECK: scf.if
+// CHECK: llvm.store %[[R]]#1
+tile.kernel @reduce_range(%table: memref<?xi32>, %n: i32, %out: memref<?xi32>) attributes {num_warps = 1 : i32} {
+  %c0 = arith.constant 0 : i32
+  %min, %max = tile.reduce_range %c0 to %n min 1 (%i: i32) {
+    %x = tile.gather %table[%i] : memref<?xi32>, (i32) -> i32
+    tile.yield %x, %x : i32, i32
+  } -> i32, i32
+  tile.store_element %max, %out[%min] : memref<?xi32>
+  tile.return
+}

@@ -484,3 +484,64 @@ func.func @gather_in_bounds(%m: memref<8xf16>, %i: i32) {
   %x = tile.gather %m[%i] in_bounds [1] : memref<8xf16>, (i32) -> f16
   return
 }
+
+// -----
+
+func.func @store_element_rank(%m: memref<4x8xi32>, %i: i32) {
+  // expected-error@+1 {{needs 2 indices, has 1}}
+  tile.store_element %i, %m[%i] : memref<4x8xi32>
+  return
+}
+
+// -----
+
+func.func @reduce_range_minima(%n: i32) {
+  // expected-error@+1 {{has fewer results than num_min}}
+  %r = tile.reduce_range %n to %n min 2 (%i: i32) {
+    tile.yield %i : i32
+  } -> i32
+  return
+}
+
+// -----
+
+func.func @reduce_range_yield(%n: i32) {
+  %r = tile.reduce_range %n to %n min 0 (%i: i32) {
+    // expected-error@+1 {{must yield one 'i32' from reduce_range}}
+    tile.yield %i, %i : i32, i32
+  } -> i32
+  return
+}
+
+// -----
+
+func.func @reduce_range_effect(%n: i32, %m: memref<8xi32>) {
+  %r = tile.reduce_range %n to %n min 0 (%i: i32) {
+    // expected-error@+1 {{is not allowed in reduce_range}}
+    tile.store_element %i, %m[%i] : memref<8xi32>
+    tile.yield %i : i32
+  } -> i32
+  return
+}
+
+// -----
+
+func.func @mask_bounds_form(%s: tensor<128x64xf32>, %m: memref<?x?x4xi32>, %i: i32) {
+  // expected-error@+1 {{bounds must be a memref [batch, head, granule, 4] with two indices}}
+  %t = tile.mask %s at (%i, %i) bounds(%m[%i, %i] : memref<?x?x4xi32>) rows 64 (%q: i32, %k: i32) {
+    %keep = arith.cmpi sle, %k, %q : i32
+    tile.yield %keep : i1
+  } : tensor<128x64xf32>
+  return
+}
+
+// -----
+
+func.func @mask_bounds_rows(%s: tensor<128x64xf32>, %m: memref<?x?x?x4xi32>, %i: i32) {
+  // expected-error@+1 {{bounds must be of granules that 128 rows are a multiple of}}
+  %t = tile.mask %s at (%i, %i) bounds(%m[%i, %i] : memref<?x?x?x4xi32>) rows 48 (%q: i32, %k: i32) {
+    %keep = arith.cmpi sle, %k, %q : i32
+    tile.yield %keep : i1
+  } : tensor<128x64xf32>
+  return
+}

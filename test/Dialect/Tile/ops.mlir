@@ -204,3 +204,30 @@ tile.kernel @gather(%table: memref<16x?xbf16, strided<[?, 1]>>, %h: i32) attribu
   %t = tile.gather %table[%h, %d] in_bounds [0] : memref<16x?xbf16, strided<[?, 1]>>, (i32, tensor<64x64xi32>) -> tensor<64x64xbf16>
   tile.return
 }
+
+// CHECK-LABEL: tile.kernel @reduce_range(
+// CHECK-SAME: %[[TABLE:[a-z0-9]+]]: memref<?xi32>, %[[N:[a-z0-9]+]]: i32, %[[OUT:[a-z0-9]+]]: memref<?x2xi32>
+// CHECK: %[[R:.*]]:2 = tile.reduce_range %{{.*}} to %[[N]] min 1 (%[[I:.*]]: i32) {
+// CHECK: %[[X:.*]] = tile.gather %[[TABLE]][%[[I]]]
+// CHECK: tile.yield %[[X]], %[[X]] : i32, i32
+// CHECK: } -> i32, i32
+// CHECK: tile.store_element %[[R]]#0, %[[OUT]][%{{.*}}, %{{.*}}] : memref<?x2xi32>
+tile.kernel @reduce_range(%table: memref<?xi32>, %n: i32, %out: memref<?x2xi32>) attributes {num_warps = 1 : i32} {
+  %c0 = arith.constant 0 : i32
+  %min, %max = tile.reduce_range %c0 to %n min 1 (%i: i32) {
+    %x = tile.gather %table[%i] : memref<?xi32>, (i32) -> i32
+    tile.yield %x, %x : i32, i32
+  } -> i32, i32
+  tile.store_element %min, %out[%c0, %c0] : memref<?x2xi32>
+  tile.return
+}
+
+// CHECK-LABEL: func @bounded_mask
+// CHECK: tile.mask %{{.*}} at(%{{.*}}, %{{.*}}) bounds(%{{.*}}[%{{.*}}, %{{.*}}] : memref<?x?x?x4xi32>) rows 64 (
+func.func @bounded_mask(%s: tensor<128x64xf32>, %m: memref<?x?x?x4xi32>, %i: i32) -> tensor<128x64xf32> {
+  %t = tile.mask %s at (%i, %i) bounds(%m[%i, %i] : memref<?x?x?x4xi32>) rows 64 (%q: i32, %k: i32) {
+    %keep = arith.cmpi sle, %k, %q : i32
+    tile.yield %keep : i1
+  } : tensor<128x64xf32>
+  return %t : tensor<128x64xf32>
+}

@@ -32,7 +32,7 @@
 
 // RUN: rm -f %t.txt && not attn-compile %attnc_src_root/examples/key-padding.mlir --emit=mask-report -o %t.txt 2>&1 | FileCheck %s --check-prefix=CAPTURE
 // RUN: not ls %t.txt
-// CAPTURE: key-padding.mlir:10:8: error: key tiles are skipped by what 'tile.gather' reads when the kernel runs
+// CAPTURE: key-padding.mlir:21:17: error: key tiles are skipped by what 'tile.gather' reads when the kernel runs
 
 func.func @a(%x: tensor<?x2x?x64xf16>) -> tensor<?x2x?x64xf16> {
   %r = attn.attention

@@ -261,6 +261,20 @@ void StoreOp::getEffects(
   effects.emplace_back(MemoryEffects::Write::get(), &getDestMutable());
 }
 
+LogicalResult StoreElementOp::verify() {
+  auto memref = cast<MemRefType>(getDest().getType());
+  if (static_cast<int64_t>(getIndices().size()) == memref.getRank())
+    return success();
+  return emitOpError("needs ")
+         << memref.getRank() << " indices, has " << getIndices().size();
+}
+
+void StoreElementOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects) {
+  effects.emplace_back(MemoryEffects::Write::get(), &getDestMutable());
+}
+
 //===----------------------------------------------------------------------===//
 // Shared memory
 //===----------------------------------------------------------------------===//
@@ -433,6 +447,22 @@ LogicalResult ScoreModOp::verifyRegions() {
                                llvm::IsaPred<GatherOp>);
 }
 
+LogicalResult MaskOp::verify() {
+  if (!getBounds())
+    return success();
+  auto memref = cast<MemRefType>(getBounds().getType());
+  if (memref.getRank() != 4 || memref.getDimSize(3) != NumBoundsFields ||
+      getBoundsIndices().size() != 2)
+    return emitOpError("bounds must be a memref [batch, head, granule, ")
+           << int64_t(NumBoundsFields) << "] with two indices";
+  int64_t rows = getTileType(getSource()).getDimSize(0);
+  std::optional<int64_t> granule = getBoundsRows();
+  if (!granule || *granule <= 0 || rows % *granule != 0)
+    return emitOpError("bounds must be of granules that ")
+           << rows << " rows are a multiple of";
+  return success();
+}
+
 LogicalResult MaskOp::verifyRegions() {
   Type i32 = IntegerType::get(getContext(), 32);
   if (failed(verifyScoreTile(*this, getSource())))
@@ -440,6 +470,37 @@ LogicalResult MaskOp::verifyRegions() {
   return attn::verifyModRegion(getBody(), "mask", {i32, i32},
                                IntegerType::get(getContext(), 1),
                                llvm::IsaPred<GatherOp>);
+}
+
+//===----------------------------------------------------------------------===//
+// ReduceRangeOp
+//===----------------------------------------------------------------------===//
+
+void ReduceRangeOp::build(
+    OpBuilder &builder, OperationState &state, Value begin, Value end,
+    int64_t numMin, function_ref<SmallVector<Value>(OpBuilder &, Value)> body) {
+  state.addOperands({begin, end});
+  state.getOrAddProperties<Properties>().num_min =
+      builder.getI64IntegerAttr(numMin);
+  OpBuilder::InsertionGuard guard(builder);
+  Block *block = builder.createBlock(state.addRegion(), {},
+                                     builder.getI32Type(), state.location);
+  SmallVector<Value> values = body(builder, block->getArgument(0));
+  YieldOp::create(builder, state.location, values);
+  state.addTypes(ValueRange(values).getTypes());
+}
+
+int32_t ReduceRangeOp::getNeutral(unsigned result) {
+  return isMin(result) ? std::numeric_limits<int32_t>::max()
+                       : std::numeric_limits<int32_t>::min();
+}
+
+LogicalResult ReduceRangeOp::verifyRegions() {
+  if (getNumMin() > getNumResults())
+    return emitOpError("has fewer results than num_min");
+  return attn::verifyModRegion(getBody(), "reduce_range",
+                               IntegerType::get(getContext(), 32),
+                               getResultTypes(), llvm::IsaPred<GatherOp>);
 }
 
 LogicalResult OnlineSoftmaxOp::verify() {

@@ -187,6 +187,22 @@ def StoreOp : Tile_Op<"store", [
   let hasVerifier = 1;
 }
 
+def StoreElementOp : Tile_Op<"store_element", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "Stores one i32; nothing outside the memref";
+  let description = [{
+    The counterpart of a `tile.gather` without tiles.
+
+    ```mlir
+    tile.store_element %n, %counts[%b, %tile] : memref<?x?xi32>
+    ```
+  }];
+  let arguments = (ins I32:$value, MemRefOf<[I32]>:$dest,
+                       Variadic<I32>:$indices);
+  let assemblyFormat = "$value `,` $dest `[` $indices `]` attr-dict `:` type($dest)";
+  let hasVerifier = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Shared memory (GPU)
 //===----------------------------------------------------------------------===//
@@ -294,6 +310,49 @@ def ReduceOp : Tile_Op<"reduce", [Pure]> {
   let assemblyFormat =
       "$kind $source attr-dict `:` type($source) `->` type($result)";
   let hasVerifier = 1;
+}
+
+def ReduceRangeOp : Tile_Op<"reduce_range", [SingleBlock, Pure,
+    RecursiveMemoryEffects]> {
+  let summary = "Least and largest values of a rule over a range of numbers";
+  let description = [{
+    Evaluates the body for every number from `begin` up to, but not including,
+    `end`. It yields i32 values, of which the first `num_min` are combined to
+    their minimum and the others to their maximum. Of an empty range these are
+    the largest and the lowest i32.
+
+    The body is pure scalar `arith`, `math` and `tile.gather`. It may be
+    evaluated in any order, at the same time, and more than once for a number.
+    Values from above are free to use. On a GPU, the threads of the program
+    share the numbers; it must have one warp.
+
+    ```mlir
+    %first, %last = tile.reduce_range %c0 to %n min 1 (%i: i32) {
+      %x = tile.gather %table[%i] : memref<?xi32>, (i32) -> i32
+      tile.yield %x, %x : i32, i32
+    } -> i32, i32
+    ```
+  }];
+  let arguments = (ins I32:$begin, I32:$end,
+                       ConfinedAttr<I64Attr, [IntNonNegative]>:$num_min);
+  let results = (outs Variadic<I32>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $begin `to` $end `min` $num_min custom<ModRegion>($body) attr-dict `->`
+    type($results)
+  }];
+  let hasRegionVerifier = 1;
+  let skipDefaultBuilders = 1;
+  let builders = [OpBuilder<(ins
+      "::mlir::Value":$begin, "::mlir::Value":$end, "int64_t":$numMin,
+      "::llvm::function_ref<::llvm::SmallVector<::mlir::Value>("
+      "::mlir::OpBuilder &, ::mlir::Value)>":$body)>];
+  let extraClassDeclaration = [{
+    /// Whether the result is a minimum.
+    bool isMin(unsigned result) { return result < getNumMin(); }
+    /// The result of an empty range.
+    int32_t getNeutral(unsigned result);
+  }];
 }
 
 def AnyExceedsOp : Tile_Op<"any_exceeds", [Pure]> {
@@ -429,7 +488,7 @@ def ScoreModOp : Tile_ScoreRegionOp<"score_mod"> {
   }];
 }
 
-def MaskOp : Tile_ScoreRegionOp<"mask"> {
+def MaskOp : Tile_ScoreRegionOp<"mask", [AttrSizedOperandSegments]> {
   let summary = "Sets the scores of hidden keys to -inf";
   let description = [{
     Element (i, j) stays where `body(q_start + i, kv_start + j)` is true and
@@ -437,6 +496,14 @@ def MaskOp : Tile_ScoreRegionOp<"mask"> {
     KV tiles need it; `tile-rewrite-masks` turns it into a select in place.
     `skippable` says that a step of the loop around it changes nothing for rows
     that see none of its keys; `tile-split-kv-ranges` proves it.
+
+    With `bounds(%ranges[%b, %h])` a kernel that ran before knows what the body
+    hides, and the body isn't read for it: the rows are those of granules of
+    `rows` queries each, and `ranges[b, h, granule]` holds four key positions
+    begin, full begin, full end and end, as `tile.kv_loop` has them. In the
+    granule's rows no key outside [begin, end) is visible, and every key in
+    [full begin, full end) is. `q_start` is a multiple of `rows`, and the tile's
+    rows are whole granules.
 
     ```mlir
     %t = tile.mask %s at (%q0, %kv) (%qi: i32, %ki: i32) {
@@ -446,16 +513,31 @@ def MaskOp : Tile_ScoreRegionOp<"mask"> {
     ```
   }];
   let arguments = (ins Tile_Tile2D:$source, I32:$q_start, I32:$kv_start,
-                       UnitAttr:$skippable);
+                       UnitAttr:$skippable, Optional<MemRefOf<[I32]>>:$bounds,
+                       Variadic<I32>:$bounds_indices,
+                       OptionalAttr<I64Attr>:$bounds_rows);
+  let assemblyFormat = [{
+    $source `at` `(` $q_start `,` $kv_start `)`
+    (`bounds` `(` $bounds^ `[` $bounds_indices `]` `:` type($bounds) `)` `rows`
+     $bounds_rows)?
+    custom<ModRegion>($body) attr-dict `:` type($source)
+  }];
   let skipDefaultBuilders = 1;
   let builders = [
     OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$source,
                    "::mlir::Value":$qStart, "::mlir::Value":$kvStart), [{
       $_state.addTypes(type);
       $_state.addOperands({source, qStart, kvStart});
+      $_state.getOrAddProperties<Properties>().operandSegmentSizes = {1, 1, 1,
+                                                                      0, 0};
       $_state.addRegion();
     }]>
   ];
+  let extraClassDeclaration = [{
+    /// How the ranges of a granule lie in the last dimension of `bounds`.
+    enum BoundsField { Begin, FullBegin, FullEnd, End, NumBoundsFields };
+  }];
+  let hasVerifier = 1;
 }
 
 def OnlineSoftmaxOp : Tile_Op<"online_softmax", [Pure,
@@ -545,8 +627,8 @@ def KVLoopOp : Tile_Op<"kv_loop", [RecursiveMemoryEffects, AttrSizedOperandSegme
 }
 
 def YieldOp : Tile_Op<"yield", [Pure, ReturnLike, Terminator,
-    ParentOneOf<["KVLoopOp", "MaskOp", "ScoreModOp"]>]> {
-  let summary = "Ends a region of kv_loop, mask or score_mod";
+    ParentOneOf<["KVLoopOp", "MaskOp", "ReduceRangeOp", "ScoreModOp"]>]> {
+  let summary = "Ends a region of kv_loop, mask, reduce_range or score_mod";
   let arguments = (ins Variadic<AnyType>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
