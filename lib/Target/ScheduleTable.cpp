@@ -92,11 +92,23 @@ static constexpr int64_t kRoleReservedBytes = 2048;
 // What a consumer's thread holds beside tiles: state of its rows, addresses.
 static constexpr int64_t kReservedRegisters = 28;
 
+/// A head dimension whose rows TMA doesn't take: it needs a multiple of 16
+/// bytes.
+static std::optional<int64_t> getHeadDimWithoutTMA(AttentionOp op) {
+  int64_t bytes = op.getElementType().getIntOrFloatBitWidth() / 8;
+  for (int64_t dim : {op.getQKHeadDim(), op.getVHeadDim()})
+    if (dim == 0 || dim * bytes % 16 != 0)
+      return dim;
+  return std::nullopt;
+}
+
 std::string attn::getUnserved(AttentionOp op, const TargetInfo &target) {
   std::string what;
   llvm::raw_string_ostream os(what);
   if (target.hasWarpRoles && op.getElementType().getIntOrFloatBitWidth() != 16)
     os << '\'' << op.getElementType() << '\'';
+  else if (auto dim = getHeadDimWithoutTMA(op); target.hasWarpRoles && dim)
+    os << "a head dimension of " << *dim;
   else if (target.hasWarpRoles && op.hasDeviceLengths())
     os << "attention with lengths that only the device knows";
   return what;

@@ -19,7 +19,7 @@ def attention(q, k, v, scale=None, score=None, mask=None, score_captures=None, m
     k, v = np.repeat(k, repeat, axis=1), np.repeat(v, repeat, axis=1)
     b, h, i, j = np.ogrid[:batch, :heads, :nq, :nk]
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        s = q @ k.swapaxes(-1, -2) * (dim**-0.5 if scale is None else scale)
+        s = q @ k.swapaxes(-1, -2) * (max(dim, 1) ** -0.5 if scale is None else scale)
         if score:
             s = score(s, b, h, i, j, nq, nk, **score_captures or {})
         visible = True if mask is None else mask(b, h, i, j, nq, nk, **mask_captures or {})

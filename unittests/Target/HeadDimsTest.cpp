@@ -79,7 +79,8 @@ std::vector<HeadDims> getHeadDims() {
   for (const char *target : {"sm_80", "sm_90a"})
     for (auto [qk, v] : {std::pair(8, 8), std::pair(40, 72), std::pair(72, 40),
                          std::pair(136, 200), std::pair(192, 128),
-                         std::pair(96, 256), std::pair(256, 8)})
+                         std::pair(96, 256), std::pair(256, 8),
+                         std::pair(31, 33), std::pair(1, 2), std::pair(0, 255)})
       result.push_back({target, qk, v});
   return result;
 }

@@ -304,7 +304,9 @@ private:
 
   /// Loads fill the columns beyond the head dimension with zeros, and stores
   /// drop them.
-  int64_t padHeadDim(int64_t dim) { return llvm::alignTo(dim, columnGranule); }
+  int64_t padHeadDim(int64_t dim) {
+    return llvm::alignTo(std::max<int64_t>(dim, 1), columnGranule);
+  }
 
   Value loadTile(SequenceBuilder::Part part, int64_t rows, Value tensorHead,
                  Value row) {

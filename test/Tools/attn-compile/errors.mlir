@@ -23,7 +23,7 @@
 // SEVERAL: error: has several functions; choose one with --entry: a, bad
 // ENTRY: error: no function named 'nothing' with a body; there are: a, bad
 // FOLDER: error: {{.*}}out.mlir{{.*}}: No such file or directory
-// BAD: errors.mlir:[[# @LINE + 15]]:{{[0-9]+}}: error: {{.*}}head dimension 44 of q and k is not supported yet
+// BAD: errors.mlir:[[# @LINE + 15]]:{{[0-9]+}}: error: {{.*}}head dimension 264 of q and k is not supported yet
 // BAD: note: supported:
 // BAD-NOT: error:
 
@@ -34,12 +34,12 @@ func.func @a(%x: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
   return %r : tensor<1x2x?x64xf16>
 }
 
-func.func @bad(%q: tensor<1x2x?x44xf16>, %k: tensor<1x2x?x44xf16>,
-               %v: tensor<1x2x?x44xf16>, %o: tensor<1x2x?x44xf16>)
-    -> tensor<1x2x?x44xf16> {
+func.func @bad(%q: tensor<1x2x?x264xf16>, %k: tensor<1x2x?x264xf16>,
+               %v: tensor<1x2x?x264xf16>, %o: tensor<1x2x?x264xf16>)
+    -> tensor<1x2x?x264xf16> {
 
   %r = attn.attention
-      ins(%q, %k, %v : tensor<1x2x?x44xf16>, tensor<1x2x?x44xf16>, tensor<1x2x?x44xf16>)
-      outs(%o : tensor<1x2x?x44xf16>) -> tensor<1x2x?x44xf16>
-  return %r : tensor<1x2x?x44xf16>
+      ins(%q, %k, %v : tensor<1x2x?x264xf16>, tensor<1x2x?x264xf16>, tensor<1x2x?x264xf16>)
+      outs(%o : tensor<1x2x?x264xf16>) -> tensor<1x2x?x264xf16>
+  return %r : tensor<1x2x?x264xf16>
 }

@@ -2,13 +2,10 @@
 
 #include "attn/Dialect/Attn/IR/AttnSupport.h"
 #include "mlir/IR/TypeUtilities.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::attn;
 
-/// 16 bytes of a 16-bit type, which the copies to shared memory move at once.
-static constexpr int64_t kHeadDimGranule = 8;
 static constexpr int64_t kMaxHeadDim = 256;
 
 static constexpr StringLiteral kCaptureTypes =
@@ -17,8 +14,8 @@ static constexpr StringLiteral kCaptureTypes =
 static InFlightDiagnostic refuse(AttentionOp op, const Twine &what) {
   InFlightDiagnostic diag = op.emitOpError(what) << " not supported yet";
   diag.attachNote() << "supported: q, k, v of f16, bf16 or f32, head "
-                       "dimensions in multiples of "
-                    << kHeadDimGranule << " up to " << kMaxHeadDim
+                       "dimensions up to "
+                    << kMaxHeadDim
                     << " (q/k and v may differ), any lengths, grouped-query "
                        "heads, sink, lse, score_mod and mask_mod, and captures "
                        "of "
@@ -29,17 +26,9 @@ static InFlightDiagnostic refuse(AttentionOp op, const Twine &what) {
 /// `name` is whose head dimension it is.
 static LogicalResult verifyHeadDim(AttentionOp op, int64_t dim,
                                    StringRef name) {
-  if (dim > 0 && dim <= kMaxHeadDim && dim % kHeadDimGranule == 0)
+  if (dim <= kMaxHeadDim)
     return success();
-  InFlightDiagnostic diag =
-      refuse(op, "head dimension " + Twine(dim) + " of " + name + " is");
-  int64_t padded = llvm::alignTo(dim, kHeadDimGranule);
-  if (dim > 0 && padded <= kMaxHeadDim)
-    diag.attachNote() << "columns of zeros up to " << padded
-                      << " leave the result as it is, with the scale that "
-                         "belongs to "
-                      << dim;
-  return diag;
+  return refuse(op, "head dimension " + Twine(dim) + " of " + name + " is");
 }
 
 /// Kernels take sizes as i32 and add tiles' sizes to positions.
