@@ -30,11 +30,14 @@ def evaluate(expr, symbols):
 
 
 def launched_kernel(manifest, shapes):
-    """The kernel that a plan of one launch per length runs on tensors of these shapes."""
+    """The attention kernel that a fused plan launches on tensors of these shapes."""
     symbols = {"num_sms": 1}
     for name, shape in shapes.items():
         symbols.update({f"{name}.dim{i}": size for i, size in enumerate(shape)})
+    kernels = {kernel["name"]: kernel for kernel in manifest["kernels"]}
     for step in manifest["plan"]:
-        if step["op"] == "launch" and evaluate(step["grid"], symbols):
-            return next(k for k in manifest["kernels"] if k["name"] == step["kernel"])
-    raise ValueError("the plan launches nothing")
+        # What bounds a mask beforehand has no schedule.
+        if step["op"] == "launch" and "schedule" in kernels[step["kernel"]]:
+            if evaluate(step["grid"], symbols):
+                return kernels[step["kernel"]]
+    raise ValueError("the plan launches no kernel with a schedule")
