@@ -33,7 +33,8 @@ def _prefix(size):
 
 def _neighborhood(size):
     def visible(b, h, q, k):
-        return ((q // 128 - k // 128).abs() <= size) & ((q % 128 - k % 128).abs() <= size)
+        row, column = (x.clamp(size, 127 - size) for x in (q // 128, q % 128))
+        return ((k // 128 - row).abs() <= size) & ((k % 128 - column).abs() <= size)
 
     return visible
 

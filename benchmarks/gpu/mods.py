@@ -55,20 +55,32 @@ def _prefix(size):
 
 
 def _neighborhood(size):
-    """An image of 128 pixels a row; a pixel sees those at most `size` rows and columns away."""
-    text = """
-      %width = arith.constant 128 : i32"""
-    text += f"""
-      %radius = arith.constant {size} : i32"""
-    for axis, op in (("row", "divui"), ("column", "remui")):
+    """An image of 128x128 pixels; a pixel sees those at most `size` rows and columns
+    away, at a border as many further in (as examples/neighborhood.mlir)."""
+    text = f"""
+      %width = arith.constant 128 : i32
+      %radius = arith.constant {size} : i32
+      %minus_radius = arith.constant {-size} : i32
+      %last_center = arith.constant {127 - size} : i32
+      %band = arith.constant {(2 * size + 1) * 128} : i32
+      %minus_band = arith.constant {-(2 * size + 1) * 128} : i32
+      %distance = arith.subi %kv_idx, %q_idx : i32
+      %not_before = arith.cmpi sge, %distance, %minus_band : i32
+      %not_after = arith.cmpi sle, %distance, %band : i32
+      %in_band = arith.andi %not_before, %not_after : i1"""
+    for axis, op in (("row", "divsi"), ("column", "remsi")):
         text += f"""
       %q_{axis} = arith.{op} %q_idx, %width : i32
+      %inside_{axis} = arith.maxsi %q_{axis}, %radius : i32
+      %center_{axis} = arith.minsi %inside_{axis}, %last_center : i32
       %k_{axis} = arith.{op} %kv_idx, %width : i32
-      %{axis}s = arith.subi %q_{axis}, %k_{axis} : i32
-      %{axis}s_away = math.absi %{axis}s : i32
-      %near_{axis} = arith.cmpi sle, %{axis}s_away, %radius : i32"""
+      %{axis}s = arith.subi %k_{axis}, %center_{axis} : i32
+      %not_before_{axis} = arith.cmpi sge, %{axis}s, %minus_radius : i32
+      %not_after_{axis} = arith.cmpi sle, %{axis}s, %radius : i32
+      %near_{axis} = arith.andi %not_before_{axis}, %not_after_{axis} : i1"""
     return text + """
-      %visible = arith.andi %near_row, %near_column : i1"""
+      %near = arith.andi %near_row, %near_column : i1
+      %visible = arith.andi %in_band, %near : i1"""
 
 
 def _softcap(size):
