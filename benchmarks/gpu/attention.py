@@ -15,6 +15,7 @@ mods: score and mask rules against compiled FlexAttention, with the seconds to
 the first result of both.
 skip: masks that hide half of the tiles and more, beside no mask.
 scoremods: trivial score_mods, beside none.
+fp8: for --target=sm_90a, q, k and v of e4m3 beside our own 16-bit kernel.
 decode: one query on long K and V, in GB/s, against torch's backends.
 
 B*N = 16384 and H = 2048/D, every pair alone in one process, interleaved after
@@ -74,6 +75,7 @@ MOD_SUITES = {
     "skip": operators.skip_problems,
     "scoremods": operators.scoremods_problems,
     "decode": operators.decode_problems,
+    "fp8": operators.fp8_problems,
 }
 
 
@@ -94,6 +96,8 @@ def suite_problems(suite, args):
     problems = mod_problems(suite, args)
     if suite in ("skip", "scoremods"):
         problems += list(dict.fromkeys(map(operators.without_mods, problems)))
+    if suite == "fp8":
+        problems += list(map(operators.in_16_bits, problems))
     return problems
 
 

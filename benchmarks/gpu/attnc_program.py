@@ -22,7 +22,9 @@ _CTYPES = {
     "f32": ctypes.c_float,
     "ptr": ctypes.c_uint64,
 }
-_TENSOR_MAP_TYPES = {"f16": 6, "bf16": 9}  # CUtensorMapDataType
+# dtype -> (CUtensorMapDataType, bytes)
+_TENSOR_MAP_TYPES = {"f16": (6, 2), "bf16": (9, 2), "f8E4M3FN": (0, 1), "f8E5M2": (0, 1)}
+_SWIZZLES = {32: 1, 64: 2, 128: 3}  # bytes of a box's row -> CUtensorMapSwizzle
 _TENSOR_MAP_BYTES, _TENSOR_MAP_ALIGNMENT = 128, 64
 _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _JIT_ERROR_LOG, _JIT_ERROR_LOG_BYTES = 5, 6  # CUjit_option
@@ -165,8 +167,9 @@ class Program:
         return run
 
     def _tensor_map(self, arg, symbols, buffers):
+        data_type, element_bytes = _TENSOR_MAP_TYPES[arg["dtype"]]
         dims = [max(evaluate(e, symbols), 1) for e in arg["dims"]]
-        strides = [2 * evaluate(e, symbols) for e in arg["strides"]]
+        strides = [element_bytes * evaluate(e, symbols) for e in arg["strides"]]
         # The stride of a single element says nothing: take one that is aligned.
         strides = [16 * dims[0] if n == 1 else s for s, n in zip(strides, dims[1:])]
         rank = len(dims)
@@ -176,11 +179,11 @@ class Program:
         # A tensor without elements has no address, and nothing is read through its map.
         base = buffers[arg["buffer"]].data_ptr() or self._nowhere.data_ptr()
         address = base + evaluate(arg["offset_bytes"], symbols)
-        no_interleave, swizzle_128b, l2_128b, zero_fill = 0, 3, 2, 0
+        no_interleave, l2_128b, zero_fill = 0, 2, 0
         _check(
             _driver().cuTensorMapEncodeTiled(
                 ctypes.byref(tensor_map),
-                _TENSOR_MAP_TYPES[arg["dtype"]],
+                data_type,
                 rank,
                 ctypes.c_void_p(address),
                 (ctypes.c_uint64 * rank)(*dims),
@@ -188,7 +191,7 @@ class Program:
                 (ctypes.c_uint32 * rank)(*arg["box"]),
                 (ctypes.c_uint32 * rank)(*[1] * rank),
                 no_interleave,
-                swizzle_128b,
+                _SWIZZLES[element_bytes * arg["box"][0]],
                 l2_128b,
                 zero_fill,
             ),

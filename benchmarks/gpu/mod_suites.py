@@ -1,8 +1,10 @@
 """Measures the suites about score and mask rules, and decoding. Each yields a row, a dict, at a time."""
 
 import dataclasses
+import math
 import re
 import time
+import types
 
 import flex
 import peers
@@ -10,9 +12,9 @@ import torch
 import torch.nn.functional as F
 from compiler import Refused
 from manifest import launched_kernel
-from operators import without_mods
-from suites import ours, rotating_inputs
-from timing import graphed, interleaved
+from operators import in_16_bits, without_mods
+from suites import Checker, compare, ours, rotating_inputs
+from timing import Rotating, graphed, interleaved
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 
@@ -133,6 +135,48 @@ def _measure_scoremods(problem, compiler, gauge, schedule):
         "spread": times["ours"].spread,
         "error": error,
         **gauge.take(),
+    }
+
+
+def fp8_suite(*arguments):
+    """8-bit q, k and v, a scale each, beside our own kernel of the output's dtype."""
+    return each(_measure_fp8, *arguments)
+
+
+def _quantized(tensor):
+    """In e4m3, and the scale that makes use of its range."""
+    scale = tensor.abs().amax().float() / 448
+    return (tensor / scale).to(torch.float8_e4m3fn), scale.view(1)
+
+
+def _quantized_inputs(problem):
+    def make():
+        normal = [torch.randn(problem.shapes[n], device="cuda") for n in "qkv"]
+        return list(map(_quantized, normal))
+
+    return Rotating(make, problem.bytes // 2)
+
+
+def _measure_fp8(problem, compiler, gauge, schedule):
+    program = compiler.load(problem.source(schedule))
+    inputs = _quantized_inputs(problem)
+    out = torch.full(problem.shapes["o"], math.nan, device="cuda", dtype=peers.DTYPES[problem.dtype])
+
+    def run():
+        (q, q_scale), (k, k_scale), (v, v_scale) = inputs()
+        program(q=q, k=k, v=v, q_scale=q_scale, k_scale=k_scale, v_scale=v_scale, o=out)
+        return out
+
+    exact = [values.float() * scale for values, scale in inputs.sets[0]]
+    checker = Checker(problem, types.SimpleNamespace(sets=[exact], rewind=inputs.rewind))
+    plain = in_16_bits(problem)
+    plain_inputs = rotating_inputs(plain)
+    base = ours(compiler.load(plain.source()), plain, plain_inputs)
+    yield {
+        **dataclasses.asdict(problem),
+        "error": checker.error(run),
+        "peer_error": Checker(plain, plain_inputs).error(base),
+        **compare(problem, run, peers.Peer(f"attnc, {problem.dtype}", base), gauge),
     }
 
 

@@ -9,7 +9,8 @@ class Problem:
     """One attention forward. `window` counts the visible keys, the query's own included.
 
     `mod` names rules of mods.py, beside which `mask` stays "none". `queries` is
-    the number of queries where it isn't that of the keys.
+    the number of queries where it isn't that of the keys. `inputs` is the type
+    of q, k and v where it isn't `dtype`, that of o; they have a scale each then.
     """
 
     batch: int
@@ -22,6 +23,7 @@ class Problem:
     window: int = 0
     mod: str = ""
     queries: int = 0
+    inputs: str = ""
 
     def __post_init__(self):
         if not self.kv_heads:
@@ -64,14 +66,19 @@ class Problem:
 
     def source(self, schedule=None):
         """An attention function with dynamic batch and lengths."""
-        q, kv = (f"tensor<?x{h}x?x{self.dim}x{self.dtype}>" for h in (self.heads, self.kv_heads))
+        element = self.inputs or self.dtype
+        q, kv = (f"tensor<?x{h}x?x{self.dim}x{element}>" for h in (self.heads, self.kv_heads))
+        o = f"tensor<?x{self.heads}x?x{self.dim}x{self.dtype}>"
+        scales = {f"{n}_scale": "tensor<1xf32>" for n in "qkv"} if self.inputs else {}
         rules = self.rules
         sizes = {"heads": self.heads, "dtype": self.dtype}
         captures = {name: kind.format(**sizes) for name, kind in rules.captures.items()}
         inputs = {"q": q, "k": kv, "v": kv, **captures}
-        args = ", ".join(f'%{n}: {t} {{attn.name = "{n}"}}' for n, t in {**inputs, "o": q}.items())
+        named = {**inputs, **scales, "o": o}
+        args = ", ".join(f'%{n}: {t} {{attn.name = "{n}"}}' for n, t in named.items())
         attrs = f"{{schedule = #attn.schedule<{schedule}>}}" if schedule else ""
         names = ", ".join(f"%{name}" for name in inputs)
+        scaled = "".join(f" {name}(%{name} : {kind})" for name, kind in scales.items())
         index = "%b: i32, %h: i32, %q_idx: i32, %kv_idx: i32"
         index += "".join(f", %{name}: {kind}" for name, kind in captures.items())
         regions = ""
@@ -87,10 +94,11 @@ class Problem:
     mask_mod ({index}) {{{body}
       attn.yield %visible : i1
     }}"""
-        return f"""func.func @attention({args}) -> {q} {{
-  %r = attn.attention ins({names} : {", ".join(inputs.values())}) outs(%o : {q}) {attrs}{regions}
-    -> {q}
-  return %r : {q}
+        return f"""func.func @attention({args}) -> {o} {{
+  %r = attn.attention ins({names} : {", ".join(inputs.values())}){scaled}
+    outs(%o : {o}) {attrs}{regions}
+    -> {o}
+  return %r : {o}
 }}
 """
 
@@ -174,6 +182,18 @@ def scoremods_problems(dtype):
 
 def without_mods(problem):
     return dataclasses.replace(problem, mod="")
+
+
+def in_16_bits(problem):
+    return dataclasses.replace(problem, inputs="")
+
+
+def fp8_problems(dtype):
+    """Of 8-bit inputs; `dtype` is the output's."""
+    return [
+        dataclasses.replace(problem, inputs="f8E4M3FN")
+        for problem in of_tokens((128,), (8192, 16384), dtype)
+    ]
 
 
 def decode_problems(dtype):
