@@ -2,10 +2,12 @@
 
 #include "attn/Runtime/Manifest.h"
 #include "attn/Runtime/JSONUtils.h"
+#include "attn/Runtime/Tensor.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/Base64.h"
 #include <limits>
 
 using namespace attn;
@@ -39,6 +41,7 @@ private:
   bool parseVersion(const Object &root, Path path);
   bool parseArgument(const Value &json, Path path);
   bool parseShape(const Object &json, Argument &argument, Path path);
+  bool parseValue(const Object &json, Argument &argument, Path path);
   bool parseCheck(const Value &json, Path path);
   bool parseKernel(const Value &json, Path path);
   bool parseExtents(const Object &json, StringLiteral key,
@@ -184,7 +187,8 @@ bool ManifestParser::parseArgument(const Value &value, Path path) {
                                      "i8, i16, i32, i64");
   argument.dtype = *dtype;
   if (argument.isTensor) {
-    if (!parseShape(*json, argument, path))
+    if (!parseShape(*json, argument, path) ||
+        !parseValue(*json, argument, path))
       return false;
     bufferStates[argument.name] = {unsigned(manifest.buffers.size()),
                                    /*isLive=*/true,
@@ -206,6 +210,23 @@ bool ManifestParser::parseShape(const Object &json, Argument &argument,
     argument.shape.push_back(size.value_or(kDynamicSize));
     return true;
   });
+}
+
+bool ManifestParser::parseValue(const Object &json, Argument &argument,
+                                Path path) {
+  if (!json.get("value"))
+    return true;
+  const std::optional<llvm::StringRef> text = json.getString("value");
+  std::vector<char> bytes;
+  if (argument.isOutput || !text ||
+      llvm::errorToBool(llvm::decodeBase64(*text, bytes)))
+    return fail(path.field("value"), "needs an input's bytes in base64");
+  const bool isStatic = !llvm::is_contained(argument.shape, kDynamicSize);
+  if (!isStatic || getDenseBytes(argument.dtype, argument.shape) !=
+                       static_cast<int64_t>(bytes.size()))
+    return fail(path.field("value"), "needs as many bytes as the shape has");
+  argument.value.emplace(bytes.begin(), bytes.end());
+  return true;
 }
 
 bool ManifestParser::parseCheck(const Value &value, Path path) {

@@ -44,8 +44,19 @@ private:
                   });
     return unset;
   }
+  /// Of those, the ones that `count` files or shapes are for: all, or all that
+  /// have no value of their own.
+  std::vector<const Argument *> getGivenInputs(size_t count) const {
+    std::vector<const Argument *> given = getUnsetInputs();
+    if (count != given.size())
+      llvm::erase_if(given, [](const Argument *argument) {
+        return argument->value.has_value();
+      });
+    return given;
+  }
   llvm::Expected<std::vector<Tensor>>
-  merge(llvm::ArrayRef<Tensor> unsetInputs) const;
+  merge(llvm::ArrayRef<const Argument *> given,
+        llvm::ArrayRef<Tensor> tensors) const;
 
   const ArgumentSources &sources;
   std::vector<const Argument *> inputs;
@@ -92,7 +103,8 @@ llvm::Error InputMaker::parseScalars() {
 }
 
 llvm::Expected<std::vector<Tensor>>
-InputMaker::merge(llvm::ArrayRef<Tensor> unsetInputs) const {
+InputMaker::merge(llvm::ArrayRef<const Argument *> given,
+                  llvm::ArrayRef<Tensor> tensors) const {
   std::vector<Tensor> result;
   for (const Argument *argument : inputs) {
     auto scalar = scalars.find(argument->name);
@@ -100,8 +112,17 @@ InputMaker::merge(llvm::ArrayRef<Tensor> unsetInputs) const {
       result.push_back(scalar->second);
       continue;
     }
-    result.push_back(unsetInputs.front());
-    unsetInputs = unsetInputs.drop_front();
+    if (!given.empty() && given.front() == argument) {
+      result.push_back(tensors.front());
+      given = given.drop_front();
+      tensors = tensors.drop_front();
+      continue;
+    }
+    llvm::Expected<Tensor> own =
+        Tensor::copyOf(argument->dtype, argument->shape, *argument->value);
+    if (!own)
+      return own.takeError();
+    result.push_back(std::move(*own));
   }
   return result;
 }
@@ -122,11 +143,12 @@ llvm::Error InputMaker::countError(llvm::StringRef option, llvm::StringRef what,
 }
 
 llvm::Expected<std::vector<Tensor>> InputMaker::readNpyFiles() const {
-  const std::vector<const Argument *> unset = getUnsetInputs();
-  if (sources.files.size() != unset.size())
+  const std::vector<const Argument *> given =
+      getGivenInputs(sources.files.size());
+  if (sources.files.size() != given.size())
     return countError("--inputs", "files", sources.files.size());
   std::vector<Tensor> tensors;
-  for (auto [argument, path] : llvm::zip_equal(unset, sources.files)) {
+  for (auto [argument, path] : llvm::zip_equal(given, sources.files)) {
     llvm::Expected<Tensor> tensor = readNpy(path);
     if (tensor)
       tensor = adapt(*argument, path, *tensor);
@@ -134,7 +156,7 @@ llvm::Expected<std::vector<Tensor>> InputMaker::readNpyFiles() const {
       return tensor.takeError();
     tensors.push_back(std::move(*tensor));
   }
-  return merge(tensors);
+  return merge(given, tensors);
 }
 
 llvm::Expected<std::vector<Tensor>> InputMaker::readSafetensorsFile() const {
@@ -142,9 +164,13 @@ llvm::Expected<std::vector<Tensor>> InputMaker::readSafetensorsFile() const {
   llvm::Expected<llvm::StringMap<Tensor>> file = readSafetensors(path);
   if (!file)
     return file.takeError();
+  std::vector<const Argument *> given;
   std::vector<Tensor> tensors;
   for (const Argument *argument : getUnsetInputs()) {
     auto found = file->find(argument->name);
+    if (found == file->end() && argument->value)
+      continue;
+    given.push_back(argument);
     if (found == file->end())
       return llvm::createFileError(
           path,
@@ -154,7 +180,7 @@ llvm::Expected<std::vector<Tensor>> InputMaker::readSafetensorsFile() const {
       return tensor.takeError();
     tensors.push_back(std::move(*tensor));
   }
-  return merge(tensors);
+  return merge(given, tensors);
 }
 
 /// "2x16x1024x64"
@@ -196,11 +222,12 @@ InputMaker::getShape(const Argument &argument,
 }
 
 llvm::Expected<std::vector<Tensor>> InputMaker::makeRandom() const {
-  const std::vector<const Argument *> unset = getUnsetInputs();
-  if (!sources.shapes.empty() && sources.shapes.size() != unset.size())
+  const std::vector<const Argument *> given =
+      getGivenInputs(sources.shapes.size());
+  if (!sources.shapes.empty() && sources.shapes.size() != given.size())
     return countError("--shapes", "shapes", sources.shapes.size());
   std::vector<Tensor> tensors;
-  for (auto [index, argument] : llvm::enumerate(unset)) {
+  for (auto [index, argument] : llvm::enumerate(given)) {
     std::optional<llvm::StringRef> text;
     if (!sources.shapes.empty())
       text = sources.shapes[index];
@@ -213,7 +240,7 @@ llvm::Expected<std::vector<Tensor>> InputMaker::makeRandom() const {
     fillNormal(*tensor, sources.seed, /*stream=*/index);
     tensors.push_back(std::move(*tensor));
   }
-  return merge(tensors);
+  return merge(given, tensors);
 }
 
 llvm::Expected<std::vector<Tensor>> InputMaker::make() {

@@ -188,6 +188,23 @@ TEST(ManifestTest, InfersOutputShapesFromChecks) {
       "the size of output 'o' does not follow"));
 }
 
+TEST(ManifestTest, InputsMayHaveValues) {
+  auto parse = [](const char *value, const char *shape = "[3]") {
+    return Manifest::parse(edit(
+        R"("dtype": "bf16", "shape": [null, 16, null, 64], "role": "input")",
+        std::string(R"("dtype": "i8", "role": "input", "shape": )") + shape +
+            ", \"value\": " + value));
+  };
+  EXPECT_FALSE(get(Manifest::parse(kManifest)).arguments[0].value);
+  // The plan of kManifest names q.dim2.
+  const char *rank3 = "[1, 1, 3]";
+  EXPECT_EQ(get(parse("\"AQID\"", rank3)).arguments[0].value, "\1\2\3");
+  for (const char *value : {"\"AQI\"", "\"AQI=\"", "1", "\"?\""})
+    EXPECT_TRUE(contains(getError(parse(value, rank3)), "arguments[0].value"));
+  EXPECT_TRUE(contains(getError(parse("\"AQID\"", "[1, 1, null]")),
+                       "needs as many bytes as the shape has"));
+}
+
 TEST(ManifestTest, ErrorsInExpressionsNameTheOperand) {
   auto expectError = [](llvm::StringRef expr, const char *message,
                         const char *path) {

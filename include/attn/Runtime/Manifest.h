@@ -83,6 +83,8 @@ struct Argument {
   DType dtype;
   /// Of a tensor: sizes, or kDynamicSize. Empty for a scalar.
   llvm::SmallVector<int64_t, 4> shape;
+  /// The bytes, row-major, that an input has where the caller gives no other.
+  std::optional<std::string> value = std::nullopt;
 
   /// Whether a tensor (of rank 0 for a scalar) of this type can be bound.
   bool accepts(DType dtype, llvm::ArrayRef<int64_t> shape) const;

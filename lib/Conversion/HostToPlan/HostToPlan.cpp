@@ -9,6 +9,7 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/Base64.h"
 
 namespace mlir::attn {
 #define GEN_PASS_DEF_CONVERTHOSTTOPLAN
@@ -37,6 +38,7 @@ public:
 
 private:
   LogicalResult addArguments();
+  FailureOr<StringAttr> getArgumentValue(unsigned index, MemRefType type);
   LogicalResult addOp(Operation &op);
   LogicalResult addAlloc(memref::AllocOp op);
   LogicalResult addCopy(memref::CopyOp op);
@@ -81,6 +83,7 @@ private:
   DenseMap<Value, BufferView> views;
   DenseMap<Value, Attribute> exprs;
   DenseMap<Value, StringAttr> scalarNames;
+  llvm::StringSet<> names;
   /// Temporary buffers and the step that uses them last.
   llvm::MapVector<StringAttr, size_t> lastUse;
   SmallVector<Attribute> arguments, checks, steps;
@@ -140,9 +143,32 @@ Attribute PlanBuilder::getBytes(const BufferView &view, Type elementType) {
                   expr.constant(llvm::divideCeil(bits, 8)));
 }
 
+/// The bytes of an argument's own value, in base64; null if it has none.
+FailureOr<StringAttr> PlanBuilder::getArgumentValue(unsigned index,
+                                                    MemRefType type) {
+  Attribute attr = func.getArgAttr(index, "attn.value");
+  if (!attr)
+    return StringAttr();
+  auto value = dyn_cast<DenseElementsAttr>(attr);
+  if (!value || value.getType().getShape() != type.getShape() ||
+      value.getElementType() != type.getElementType())
+    return func.emitError("attn.value of argument ")
+           << index
+           << " must be a dense attribute of the argument's shape and "
+              "element type";
+  SmallVector<char> bytes;
+  if (value.getElementType().isInteger(1))
+    llvm::append_range(bytes, value.getValues<bool>());
+  else if (!value.isSplat())
+    llvm::append_range(bytes, value.getRawData());
+  else
+    for (int64_t i = 0; i < value.getNumElements(); ++i)
+      llvm::append_range(bytes, value.getRawData());
+  return builder.getStringAttr(llvm::encodeBase64(bytes));
+}
+
 LogicalResult PlanBuilder::addArguments() {
   minBytes = maxIntermediateBytes = expr.constant(0);
-  llvm::StringSet<> names;
   for (BlockArgument arg : func.getArguments()) {
     unsigned index = arg.getArgNumber();
     auto name = func.getArgAttrOfType<StringAttr>(index, "attn.name");
@@ -187,6 +213,11 @@ LogicalResult PlanBuilder::addArguments() {
     fields.push_back(field("kind", "tensor"));
     fields.push_back(field("dtype", getTypeName(type.getElementType())));
     fields.push_back(field("shape", builder.getArrayAttr(shape)));
+    FailureOr<StringAttr> value = getArgumentValue(index, type);
+    if (failed(value))
+      return failure();
+    if (*value)
+      fields.push_back(field("value", *value));
     minBytes = expr.add(minBytes, getBytes(view, type.getElementType()));
     views[arg] = view;
     arguments.push_back(builder.getDictionaryAttr(fields));
@@ -198,10 +229,11 @@ LogicalResult PlanBuilder::addAlloc(memref::AllocOp op) {
   auto type = op.getType();
   if (!type.getLayout().isIdentity())
     return op.emitOpError("allocates a memref that isn't contiguous");
-  BufferView view{builder.getStringAttr("t" + Twine(lastUse.size())),
-                  expr.constant(0),
-                  {},
-                  {}};
+  std::string name;
+  for (size_t number = lastUse.size(); name.empty(); ++number)
+    if (names.insert(("t" + Twine(number)).str()).second)
+      name = ("t" + Twine(number)).str();
+  BufferView view{builder.getStringAttr(name), expr.constant(0), {}, {}};
   if (failed(addSizes(type.getShape(), op.getDynamicSizes(), op, view.sizes)))
     return failure();
   view.strides.assign(type.getRank(), expr.constant(1));
