@@ -186,7 +186,9 @@ void KernelLowering::emitFor(scf::ForOp op, const BlockSchedule &schedule,
       buffer = allocateTile(getType(init), op);
       copyTile(init, buffer);
     }
-    buffers[arg] = buffers[result] = buffer;
+    // One by one: inserting may move what another entry refers to.
+    buffers[arg] = buffer;
+    buffers[result] = buffer;
   }
   auto loop = scf::ForOp::create(
       builder, e.loc, scalars.lookup(op.getLowerBound()),
