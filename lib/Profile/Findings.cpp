@@ -55,7 +55,8 @@ std::string attn::formatDuration(double microseconds) {
 }
 
 static std::string formatPercent(double fraction) {
-  return llvm::formatv("{0:F0} %", 100 * fraction).str();
+  return llvm::formatv(fraction < 0.1 ? "{0:F1} %" : "{0:F0} %", 100 * fraction)
+      .str();
 }
 
 /// "12.5 %", "25 %"

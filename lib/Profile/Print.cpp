@@ -122,24 +122,24 @@ static void printTotals(llvm::raw_ostream &os, const RegionSummary &summary) {
 }
 
 static void printHost(llvm::raw_ostream &os, const RegionProfile &region,
-                      const RegionSummary &summary) {
-  std::string text;
-  auto add = [&](llvm::StringRef when,
-                 const std::map<HostActivity, HostSummary> &activities) {
-    for (const auto &[activity, host] : activities)
-      text += llvm::formatv("{0}{1}{2} {3} x {4}", text.empty() ? "" : ", ",
-                            when, getName(activity), host.count,
-                            formatDuration(host.medianUs));
-  };
-  add("", summary.host);
-  add("before: ", summary.setup);
+                      const RegionSummary &summary, bool isGPU) {
+  llvm::SmallVector<std::string> parts;
+  for (const auto &[activity, host] : summary.host)
+    // A CPU's launch is the kernel itself.
+    if (isGPU || activity != HostActivity::Launch)
+      parts.push_back(llvm::formatv("{0} {1} x {2}", getName(activity),
+                                    host.count, formatDuration(host.medianUs)));
+  for (HostActivity activity :
+       {HostActivity::Lookup, HostActivity::Compile, HostActivity::Plan})
+    if (auto found = summary.setup.find(activity); found != summary.setup.end())
+      parts.push_back(llvm::formatv("before that {0} {1}", getName(activity),
+                                    formatDuration(found->second.totalUs)));
   if (summary.firstCallUs)
-    text += (text.empty() ? "" : ", ") +
-            ("first call " + formatDuration(*summary.firstCallUs));
+    parts.push_back("first call " + formatDuration(*summary.firstCallUs));
   if (!region.origin.empty())
-    text += (text.empty() ? "" : ", ") + ("code: " + region.origin);
-  if (!text.empty())
-    os << "  host: " << text << '\n';
+    parts.push_back("code " + region.origin);
+  if (!parts.empty())
+    os << "  host: " << llvm::join(parts, ", ") << '\n';
 }
 
 static void printEnvironment(llvm::raw_ostream &os, const ProfileFile &file) {
@@ -206,7 +206,7 @@ static bool printRegion(llvm::raw_ostream &os, const ProfileFile &file,
   if (!summary.kernels.empty() && file.environment.isGPU)
     printResources(os, summary);
   printTotals(os, summary);
-  printHost(os, region, summary);
+  printHost(os, region, summary, file.environment.isGPU);
   printFindings(os, file.environment, region, options.layers);
   return printGuesses(os,
                       checkExpectations(options.expectations, region, summary));

@@ -134,6 +134,17 @@ public:
   std::optional<int64_t> getClockMHz() const override {
     return getSMClockMHz(pciBusId.c_str());
   }
+  ClockLimits getClockLimits() const override {
+    return attn::getClockLimits(pciBusId.c_str());
+  }
+  std::optional<SMLimits> getSMLimits() const override { return gpu.limits; }
+  std::string getDriverVersion() const override {
+    int version = 0;
+    if (gpu.driver.DriverGetVersion(&version) != CUDA_SUCCESS)
+      return "";
+    return std::to_string(version / 1000) + "." +
+           std::to_string(version % 1000 / 10);
+  }
   llvm::Error checkTarget(llvm::StringRef target) const override;
 
   llvm::Expected<std::unique_ptr<LoadedModule>>

@@ -357,13 +357,27 @@ llvm::Error Invocation::profileForwards(const ProfileOptions &options,
   return readSamples(device, events, profile.totalSamples);
 }
 
+llvm::Error Invocation::enqueueForwards(int64_t count) {
+  for (int64_t i = 0; i < count; ++i)
+    if (llvm::Error error =
+            enqueueForward(argumentSets[i % argumentSets.size()]))
+      return error;
+  return llvm::Error::success();
+}
+
+llvm::Error Invocation::warmUp(const ProfileOptions &options) {
+  if (llvm::Error error = prepareArgumentSets(options))
+    return error;
+  if (llvm::Error error = enqueueForwards(options.warmup))
+    return error;
+  return executable.getDevice().synchronize();
+}
+
 llvm::Expected<Profile> Invocation::profile(const ProfileOptions &options) {
   if (llvm::Error error = prepareArgumentSets(options))
     return std::move(error);
-  for (int64_t i = 0; i < options.warmup; ++i)
-    if (llvm::Error error =
-            enqueueForward(argumentSets[i % argumentSets.size()]))
-      return std::move(error);
+  if (llvm::Error error = enqueueForwards(options.warmup))
+    return std::move(error);
   Profile profile;
   profile.isWarm = !options.rotateArguments;
   if (llvm::Error error = profileSteps(options, profile))

@@ -3,6 +3,7 @@
 #ifndef ATTN_LIB_RUNTIME_NVML_H
 #define ATTN_LIB_RUNTIME_NVML_H
 
+#include "attn/Runtime/Device.h"
 #include <cstdint>
 #include <optional>
 
@@ -12,6 +13,9 @@ namespace attn {
 /// as the CUDA driver writes it. Absent where the library is missing or says
 /// nothing.
 std::optional<int64_t> getSMClockMHz(const char *pciBusId);
+
+/// The greatest clock, and why the present one is below it.
+ClockLimits getClockLimits(const char *pciBusId);
 
 } // namespace attn
 

@@ -7,6 +7,8 @@
 using namespace attn;
 
 llvm::Error ShowProfileOptions::parse() {
+  // A tool may run several command lines.
+  expectations.clear();
   if (expect.getNumOccurrences() == 0)
     return llvm::Error::success();
   llvm::Expected<std::vector<Expectation>> parsed = parseExpectations(expect);

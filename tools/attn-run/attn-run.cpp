@@ -3,11 +3,14 @@
 #include "../Support/CommonOptions.h"
 #include "../Support/DeviceChoice.h"
 #include "../Support/InputModule.h"
+#include "../Support/ProfileOptions.h"
 #include "../Support/Verifier.h"
 #include "attn/Compiler/LoadedProgram.h"
+#include "attn/Profile/Profiler.h"
 #include "attn/Runtime/Report.h"
 #include "attn/Runtime/TensorFile.h"
 #include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/StringSaver.h"
 #include "llvm/Support/WithColor.h"
@@ -48,6 +51,15 @@ static cl::opt<bool>
 static cl::opt<std::string> jsonFile("json",
                                      cl::desc("Where to write the report"),
                                      cl::value_desc("FILE"), cl::cat(category));
+static cl::opt<std::string> profileFile(
+    "profile",
+    cl::desc("Record what runs, show it kernel by kernel and explain it; with "
+             "FILE, also save it for attn-prof (docs/Profile.md)"),
+    cl::value_desc("FILE"), cl::ValueOptional, cl::cat(category));
+static ShowProfileOptions showOptions(category);
+
+/// For whom reads a profile.
+static std::string commandLine;
 
 namespace {
 
@@ -70,8 +82,11 @@ public:
 /// Runs the variants of one module one after the other, on the same arguments.
 class Runner {
 public:
-  Runner(mlir::ModuleOp module, Device &device, std::string target)
-      : module(module), device(device), target(std::move(target)) {}
+  /// With a profiler, everything is recorded; `device` is the profiler's.
+  Runner(mlir::ModuleOp module, Device &device, std::string target,
+         Profiler *profiler)
+      : module(module), device(device), target(std::move(target)),
+        profiler(profiler) {}
 
   /// Errors are those that concern every variant; a variant's own are in its
   /// report.
@@ -79,17 +94,22 @@ public:
 
   const Report &getReport() const { return report; }
   Report &getReport() { return report; }
+  std::vector<RegionProfile> takeProfiles() { return std::move(profiles); }
 
 private:
   llvm::Expected<std::unique_ptr<LoadedProgram>>
   load(mlir::attn::Variant variant, std::string &diagnosed);
   llvm::Error prepare(const Manifest &manifest);
   llvm::Expected<VariantReport> execute(LoadedProgram &program);
+  llvm::Expected<std::unique_ptr<Invocation>> runFirst(LoadedProgram &program);
+  llvm::Error recordProfile(Invocation &invocation);
   llvm::Error writeOutputs(const Manifest &manifest) const;
 
   mlir::ModuleOp module;
   Device &device;
   std::string target;
+  Profiler *profiler;
+  std::vector<RegionProfile> profiles;
   Progress progress;
   Report report;
   std::vector<Tensor> arguments;
@@ -126,6 +146,9 @@ Runner::load(mlir::attn::Variant variant, std::string &firstError) {
   options.variant = variant;
   options.target = target;
   options.entry = entryName;
+  std::optional<Profiler::HostSpan> span;
+  if (profiler)
+    span.emplace(*profiler, HostActivity::Compile, "compile");
   return LoadedProgram::create(module, options, device);
 }
 
@@ -177,22 +200,65 @@ llvm::Error Runner::writeOutputs(const Manifest &manifest) const {
   return llvm::Error::success();
 }
 
-llvm::Expected<VariantReport> Runner::execute(LoadedProgram &program) {
+/// Binds the arguments and runs one forward, whose outputs are checked.
+llvm::Expected<std::unique_ptr<Invocation>>
+Runner::runFirst(LoadedProgram &program) {
+  std::optional<Profiler::HostSpan> span;
+  if (profiler)
+    span.emplace(*profiler, HostActivity::Plan, "bind");
   auto invocation = program.bind(arguments);
+  span.reset();
   if (!invocation)
     return invocation.takeError();
   if (llvm::Error error = (*invocation)->poisonOutputs())
     return std::move(error);
   if (llvm::Error error = (*invocation)->run())
     return std::move(error);
+  if (profiler)
+    if (llvm::Error error = profiler->endPhase(/*calls=*/1))
+      return std::move(error);
   if (llvm::Error error = (*invocation)->downloadOutputs())
     return std::move(error);
+  return invocation;
+}
+
+static ProfileOptions getProfileOptions() {
+  ProfileOptions options;
+  options.repeat = repeat;
+  options.rotateArguments = !warm;
+  return options;
+}
+
+llvm::Error Runner::recordProfile(Invocation &invocation) {
+  const ProfileOptions options = getProfileOptions();
+  if (llvm::Error error = invocation.warmUp(options))
+    return error;
+  profiler->beginPhase("steady");
+  if (llvm::Error error = invocation.enqueueForwards(options.repeat))
+    return error;
+  if (llvm::Error error = profiler->endPhase(options.repeat))
+    return error;
+  llvm::Expected<RegionProfile> region = profiler->end();
+  if (!region)
+    return region.takeError();
+  addFacts(*region, invocation);
+  region->isWarm = warm;
+  region->origin = "compiled";
+  profiles.push_back(std::move(*region));
+  return llvm::Error::success();
+}
+
+llvm::Expected<VariantReport> Runner::execute(LoadedProgram &program) {
+  auto invocation = runFirst(program);
+  if (!invocation)
+    return invocation.takeError();
+  if (profiler)
+    if (llvm::Error error = recordProfile(**invocation))
+      return std::move(error);
   std::optional<Profile> profile;
   if (repeat > 0) {
-    ProfileOptions options;
-    options.repeat = repeat;
-    options.rotateArguments = !warm;
-    llvm::Expected<Profile> measured = (*invocation)->profile(options);
+    llvm::Expected<Profile> measured =
+        (*invocation)->profile(getProfileOptions());
     if (!measured)
       return measured.takeError();
     profile = std::move(*measured);
@@ -219,6 +285,10 @@ llvm::Expected<VariantReport> Runner::run(mlir::attn::Variant variant) {
     return failure;
   };
   progress.show("compiling " + name + " for " + target);
+  if (profiler) {
+    profiler->begin(name, target);
+    profiler->beginPhase("first");
+  }
   std::string diagnosed;
   auto program = load(variant, diagnosed);
   if (!program && diagnosed.empty())
@@ -261,19 +331,57 @@ static llvm::Expected<std::vector<mlir::attn::Variant>> chooseVariants() {
                                  "and all");
 }
 
-/// Returns whether every variant ran and was right.
-static llvm::Expected<bool> runVariants(mlir::ModuleOp module) {
+static bool isProfiling() { return profileFile.getNumOccurrences() > 0; }
+
+/// What is wrong with the options, before anything runs.
+static llvm::Error checkOptions() {
+  if (repeat < 0)
+    return llvm::createStringError("--repeat needs a nonnegative number");
+  if (isProfiling() && repeat == 0)
+    return llvm::createStringError("--profile needs a --repeat above 0");
+  if (!isProfiling() && showOptions.isUsed())
+    return llvm::createStringError(
+        "--expect, --layers, --baseline and --trace need --profile");
+  return llvm::Error::success();
+}
+
+/// Shows what was recorded, and saves it.
+static llvm::Expected<bool> finishProfile(Profiler &profiler, Runner &runner) {
+  ProfileFile file;
+  file.regions = runner.takeProfiles();
+  llvm::Expected<ProfileEnvironment> environment =
+      profiler.describeEnvironment();
+  if (!environment)
+    return environment.takeError();
+  file.environment = std::move(*environment);
+  for (const auto &[name, version] : runner.getReport().versions)
+    file.environment.versions[name] = version;
+  file.command = commandLine;
+  llvm::outs() << '\n';
+  llvm::Expected<bool> allRight = showOptions.show(file);
+  if (!allRight || profileFile.empty())
+    return allRight;
+  if (llvm::Error error = writeFileAtomically(
+          profileFile, [&](llvm::raw_ostream &os) { writeProfile(os, file); }))
+    return std::move(error);
+  return allRight;
+}
+
+/// Returns an exit status.
+static llvm::Expected<int> runVariants(mlir::ModuleOp module) {
   auto variants = chooseVariants();
   if (!variants)
     return variants.takeError();
-  if (repeat < 0)
-    return llvm::createStringError("--repeat needs a nonnegative number");
   std::string target = common.target;
   llvm::Expected<std::unique_ptr<Device>> device = createDevice(target);
   if (!device)
     return device.takeError();
 
-  Runner runner(module, **device, target);
+  std::optional<Profiler> profiler;
+  if (isProfiling())
+    profiler.emplace(**device);
+  Runner runner(module, profiler ? profiler->getDevice() : **device, target,
+                profiler ? &*profiler : nullptr);
   Report &report = runner.getReport();
   report.device = (*device)->getName();
   for (mlir::attn::Variant variant : *variants) {
@@ -293,9 +401,18 @@ static llvm::Expected<bool> runVariants(mlir::ModuleOp module) {
       return llvm::createFileError(jsonFile,
                                    llvm::errorToErrorCode(std::move(error)));
   }
-  return llvm::all_of(report.variants, [](const VariantReport &variant) {
-    return variant.status == "ok";
-  });
+  const bool allRan =
+      llvm::all_of(report.variants, [](const VariantReport &variant) {
+        return variant.status == "ok";
+      });
+  if (!profiler)
+    return allRan ? EXIT_SUCCESS : EXIT_FAILURE;
+  llvm::Expected<bool> allRight = finishProfile(*profiler, runner);
+  if (!allRight)
+    return allRight.takeError();
+  if (!allRan)
+    return EXIT_FAILURE;
+  return *allRight ? EXIT_SUCCESS : kWrongGuess;
 }
 
 /// Returns an exit status.
@@ -308,16 +425,24 @@ static int runCommand(llvm::ArrayRef<const char *> arguments) {
           "exit status N`. The device stays\ninitialised between them.\n",
           &llvm::errs()))
     return EXIT_FAILURE;
+  auto fail = [](llvm::Error error, int code) {
+    llvm::WithColor::error(llvm::errs(), "attn-run")
+        << llvm::toString(std::move(error)) << '\n';
+    return code;
+  };
+  commandLine = llvm::join(arguments, " ");
+  if (llvm::Error error = showOptions.parse())
+    return fail(std::move(error), kMalformedGuess);
+  if (llvm::Error error = checkOptions())
+    return fail(std::move(error), EXIT_FAILURE);
   InputModule input(common.inputFile);
   mlir::ModuleOp module = input.get();
   if (!module)
     return EXIT_FAILURE;
-  llvm::Expected<bool> success = runVariants(module);
-  if (success)
-    return *success ? EXIT_SUCCESS : EXIT_FAILURE;
-  llvm::WithColor::error(llvm::errs(), "attn-run")
-      << llvm::toString(success.takeError()) << '\n';
-  return EXIT_FAILURE;
+  llvm::Expected<int> status = runVariants(module);
+  if (!status)
+    return fail(status.takeError(), EXIT_FAILURE);
+  return *status;
 }
 
 /// Runs a command line for each line of the standard input.

@@ -157,7 +157,7 @@ TEST(FindingsTest, LowOccupancyThatIsFine) {
       finding->text,
       HasSubstr("'flash' has 12.5 % (computed): 2 blocks of 128 threads "
                 "an SM, limited by registers (255 a thread)"));
-  EXPECT_THAT(finding->text, HasSubstr("50 % of the matrix rate and 5 % of "
+  EXPECT_THAT(finding->text, HasSubstr("50 % of the matrix rate and 5.0 % of "
                                        "the bandwidth"));
   EXPECT_FALSE(fires("low-occupancy", makeFlash(200)));
   EXPECT_FALSE(fires("low-occupancy-fine", makeFlash(1000)));

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace attn {
 
@@ -71,6 +72,13 @@ public:
   virtual ~Event();
 };
 
+/// What holds the clock of the multiprocessors.
+struct ClockLimits {
+  std::optional<int64_t> maxMHz;
+  /// Why the clock is below it now, such as "power cap".
+  std::vector<std::string> reasons;
+};
+
 /// Runs kernels. Work on the device's own stream runs in the order of the
 /// calls, which must not come from several threads at once. All else is safe to
 /// call from any thread.
@@ -88,6 +96,11 @@ public:
   virtual int64_t getNumSMs() const = 0;
   /// The present clock of the multiprocessors in MHz, if it is known.
   virtual std::optional<int64_t> getClockMHz() const { return std::nullopt; }
+  virtual ClockLimits getClockLimits() const { return {}; }
+  /// Of a GPU.
+  virtual std::optional<SMLimits> getSMLimits() const { return std::nullopt; }
+  /// "13.0": what CUDA the driver supports; empty on a CPU.
+  virtual std::string getDriverVersion() const { return ""; }
   /// Whether code for `target` runs here; else an error that says why not.
   virtual llvm::Error checkTarget(llvm::StringRef target) const = 0;
 

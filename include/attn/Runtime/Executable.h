@@ -78,6 +78,12 @@ public:
 
   llvm::Expected<Profile> profile(const ProfileOptions &options);
 
+  /// Makes the copies of the arguments that `options` asks for, runs the
+  /// forwards that warm up, and waits for them.
+  llvm::Error warmUp(const ProfileOptions &options);
+  /// Enqueues forwards on one copy of the arguments after the other.
+  llvm::Error enqueueForwards(int64_t count);
+
   const Executable &getExecutable() const { return executable; }
 
   /// The steps that take time, in order; launches of an empty grid don't.

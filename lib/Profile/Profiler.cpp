@@ -1,0 +1,236 @@
+//===- Profiler.cpp - Records what a region runs --------------------------===//
+
+#include "attn/Profile/Profiler.h"
+#include "Cupti.h"
+#include "RecordingDevice.h"
+#include "attn/Profile/MachineCode.h"
+#include "attn/Runtime/Ptxas.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace attn;
+
+/// FP32 lanes of an SM (sm_80: 64, sm_86 and later: 128; CUDA C++ programming
+/// guide, "Arithmetic instructions").
+static int64_t getVectorLanes(llvm::StringRef arch) {
+  return arch == "sm_80" ? 64 : 128;
+}
+
+struct Profiler::Impl {
+  explicit Impl(Device &device)
+      : device(device), recordingDevice(device, recorder) {}
+
+  void observeClock();
+  void addPaths();
+
+  Device &device;
+  Recorder recorder;
+  RecordingDevice recordingDevice;
+  /// Null without CUPTI, for which there is a reason.
+  std::unique_ptr<CuptiCollector> cupti;
+  std::string whyNoCupti;
+  std::string name, target;
+  Phase phase;
+  /// The lowest of all phases, and all reasons.
+  std::optional<int64_t> clockMHz;
+  std::vector<std::string> throttleReasons;
+};
+
+Profiler::Profiler(Device &device) : impl(std::make_unique<Impl>(device)) {
+  if (!device.isGPU())
+    return;
+  llvm::Expected<std::unique_ptr<CuptiCollector>> cupti =
+      CuptiCollector::create(impl->recorder);
+  if (cupti)
+    impl->cupti = std::move(*cupti);
+  else
+    impl->whyNoCupti = llvm::toString(cupti.takeError());
+}
+
+Profiler::~Profiler() = default;
+
+Device &Profiler::getDevice() { return impl->recordingDevice; }
+
+void Profiler::begin(llvm::StringRef name, llvm::StringRef target) {
+  impl->name = name.str();
+  impl->target = target.str();
+  impl->recordingDevice.setTiming(!impl->cupti);
+}
+
+//===----------------------------------------------------------------------===//
+// Host
+//===----------------------------------------------------------------------===//
+
+Profiler::HostSpan::HostSpan(Profiler &profiler, HostActivity activity,
+                             llvm::StringRef name)
+    : profiler(profiler), activity(activity), name(name.str()),
+      startNs(profiler.impl->recorder.now()) {}
+
+Profiler::HostSpan::~HostSpan() {
+  Recorder &recorder = profiler.impl->recorder;
+  recorder.add(activity, name, startNs, recorder.now());
+}
+
+void Profiler::beginPhase(llvm::StringRef name) {
+  impl->phase = {name.str(), impl->recorder.now(), 0, 1};
+}
+
+/// While the device is busy: an idle one soon changes its clock.
+void Profiler::Impl::observeClock() {
+  if (std::optional<int64_t> clock = device.getClockMHz())
+    clockMHz = std::min(clockMHz.value_or(*clock), *clock);
+  for (std::string &reason : device.getClockLimits().reasons)
+    if (!llvm::is_contained(throttleReasons, reason))
+      throttleReasons.push_back(std::move(reason));
+}
+
+llvm::Error Profiler::endPhase(int64_t calls) {
+  impl->observeClock();
+  if (llvm::Error error = impl->recordingDevice.finishTiming())
+    return error;
+  impl->phase.endNs = impl->recorder.now();
+  impl->phase.calls = calls;
+  impl->recorder.addPhase(impl->phase);
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Regions
+//===----------------------------------------------------------------------===//
+
+/// The machine code of PTX, as ptxas makes it; what the driver makes of it is
+/// known from CUPTI only.
+static llvm::Expected<MatrixPaths> assemblePaths(llvm::StringRef ptx) {
+  llvm::Expected<PtxasResult> assembled = runPtxas(ptx, getPTXTarget(ptx));
+  if (!assembled)
+    return assembled.takeError();
+  return readMatrixPaths(assembled->cubin);
+}
+
+/// Matrix paths of the modules that went through the device.
+void Profiler::Impl::addPaths() {
+  for (const std::string &image : recordingDevice.takeImages()) {
+    llvm::StringRef source = "machine code";
+    llvm::Expected<MatrixPaths> paths =
+        isCubin(image) ? readMatrixPaths(image) : assemblePaths(image);
+    if (!paths) {
+      // No ptxas: PTX says it too.
+      llvm::consumeError(paths.takeError());
+      paths = readMatrixPathsOfPTX(image);
+      source = "PTX";
+    }
+    for (const auto &entry : *paths)
+      recorder.setPath(entry.first(), entry.second, source);
+  }
+}
+
+llvm::Expected<RegionProfile> Profiler::end() {
+  Impl &self = *impl;
+  if (llvm::Error error = self.recordingDevice.finishTiming())
+    return std::move(error);
+  self.recordingDevice.setTiming(false);
+  if (self.cupti)
+    if (llvm::Error error = self.cupti->flush())
+      return std::move(error);
+  if (self.device.isGPU())
+    self.addPaths();
+  RegionProfile region = self.recorder.take();
+  region.name = self.name;
+  region.target = self.target;
+  region.source = self.cupti            ? "cupti"
+                  : self.device.isGPU() ? "events"
+                                        : "host clock";
+  if (!self.whyNoCupti.empty())
+    region.notes.push_back(
+        "times lie between events around each step, which adds a few "
+        "microseconds to a short one, and other work is not seen: " +
+        self.whyNoCupti);
+  return region;
+}
+
+//===----------------------------------------------------------------------===//
+// Environment
+//===----------------------------------------------------------------------===//
+
+static std::optional<MultiprocessorLimits>
+copyLimits(const std::optional<SMLimits> &limits) {
+  if (!limits)
+    return std::nullopt;
+  return MultiprocessorLimits{limits->maxThreads,
+                              limits->maxBlocks,
+                              limits->registers,
+                              limits->sharedBytes,
+                              limits->maxSharedBytesPerBlock,
+                              limits->reservedSharedBytesPerBlock};
+}
+
+llvm::Expected<ProfileEnvironment> Profiler::describeEnvironment() {
+  Device &device = impl->device;
+  ProfileEnvironment environment;
+  environment.device = device.getName();
+  environment.isGPU = device.isGPU();
+  environment.driver = device.getDriverVersion();
+  environment.numSMs = device.getNumSMs();
+  environment.cacheBytes = device.getCacheBytes();
+  environment.limits = copyLimits(device.getSMLimits());
+  if (std::optional<SMLimits> limits = device.getSMLimits())
+    environment.arch = limits->arch.str();
+  environment.clockMHz = impl->clockMHz;
+  environment.maxClockMHz = device.getClockLimits().maxMHz;
+  environment.throttleReasons = impl->throttleReasons;
+  if (environment.isGPU && environment.maxClockMHz)
+    environment.vectorFlopsPerSecond = 2.0 * getVectorLanes(environment.arch) *
+                                       environment.numSMs *
+                                       *environment.maxClockMHz * 1e6;
+  llvm::Expected<std::optional<double>> bandwidth = measureBandwidth(device);
+  if (!bandwidth)
+    return bandwidth.takeError();
+  environment.bandwidthBytesPerSecond = *bandwidth;
+  llvm::Expected<std::optional<double>> rate = measureMatrixRate(device);
+  if (!rate)
+    return rate.takeError();
+  environment.matrixFlopsPerSecond = *rate;
+  return environment;
+}
+
+//===----------------------------------------------------------------------===//
+// Facts
+//===----------------------------------------------------------------------===//
+
+static KernelFacts &getOrAddFacts(RegionProfile &region, llvm::StringRef name) {
+  auto found = llvm::find_if(region.facts, [&](const KernelFacts &facts) {
+    return facts.name == name;
+  });
+  if (found != region.facts.end())
+    return *found;
+  KernelFacts &facts = region.facts.emplace_back();
+  facts.name = name.str();
+  return facts;
+}
+
+/// Of one launch in the mean, where several steps have one name.
+static std::optional<int64_t>
+getMean(const Invocation &invocation, llvm::StringRef name,
+        std::optional<int64_t> TimedStep::*field) {
+  int64_t sum = 0, count = 0;
+  for (const TimedStep &step : invocation.getSteps()) {
+    if (step.name != name)
+      continue;
+    if (!(step.*field))
+      return std::nullopt;
+    sum += *(step.*field);
+    ++count;
+  }
+  return sum / count;
+}
+
+void attn::addFacts(RegionProfile &region, const Invocation &invocation) {
+  for (const TimedStep &step : invocation.getSteps()) {
+    if (step.kind != Step::Kind::Launch)
+      continue;
+    KernelFacts &facts = getOrAddFacts(region, step.name);
+    facts.bytes = getMean(invocation, step.name, &TimedStep::bytes);
+    facts.flops = getMean(invocation, step.name, &TimedStep::flops);
+  }
+  region.minBytes = invocation.getMinBytes();
+  region.maxIntermediateBytes = invocation.getMaxIntermediateBytes();
+}
