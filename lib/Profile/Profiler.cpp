@@ -50,10 +50,18 @@ Profiler::~Profiler() = default;
 
 Device &Profiler::getDevice() { return impl->recordingDevice; }
 
-void Profiler::begin(llvm::StringRef name, llvm::StringRef target) {
+llvm::Error Profiler::begin(llvm::StringRef name, llvm::StringRef target) {
   impl->name = name.str();
   impl->target = target.str();
+  if (impl->cupti) {
+    if (llvm::Error error = impl->device.synchronize())
+      return error;
+    if (llvm::Error error = impl->cupti->flush())
+      return error;
+  }
+  impl->recorder.take();
   impl->recordingDevice.setTiming(!impl->cupti);
+  return llvm::Error::success();
 }
 
 //===----------------------------------------------------------------------===//

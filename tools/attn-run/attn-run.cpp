@@ -286,7 +286,8 @@ llvm::Expected<VariantReport> Runner::run(mlir::attn::Variant variant) {
   };
   progress.show("compiling " + name + " for " + target);
   if (profiler) {
-    profiler->begin(name, target);
+    if (llvm::Error error = profiler->begin(name, target))
+      return std::move(error);
     profiler->beginPhase("first");
   }
   std::string diagnosed;

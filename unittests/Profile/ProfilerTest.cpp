@@ -46,7 +46,7 @@ protected:
 TEST_F(ProfilerTest, RecordsWhatGoesThroughTheDevice) {
   // Before a region, nothing is recorded.
   launch();
-  profiler.begin("region", "cpu");
+  llvm::cantFail(profiler.begin("region", "cpu"));
   profiler.beginPhase("first");
   {
     Profiler::HostSpan span(profiler, HostActivity::Compile, "compile");
@@ -92,7 +92,7 @@ TEST_F(ProfilerTest, RecordsWhatGoesThroughTheDevice) {
 
 TEST_F(ProfilerTest, StartsEachRegionAfresh) {
   for (int i = 0; i < 2; ++i) {
-    profiler.begin("region", "cpu");
+    llvm::cantFail(profiler.begin("region", "cpu"));
     launch();
     EXPECT_EQ(llvm::cantFail(profiler.end()).device.size(), 1u);
     launch();

@@ -13,7 +13,7 @@ namespace attn {
 /// Records a region after the other:
 ///
 ///   Profiler profiler(device);
-///   profiler.begin("decode", "sm_90a");
+///   error = profiler.begin("decode", "sm_90a");
 ///   { auto span = profiler.time(HostActivity::Plan, "plan"); ... }
 ///   profiler.beginPhase("steady");
 ///   ...launches...
@@ -31,8 +31,8 @@ public:
   /// Does what the device does, and records it.
   Device &getDevice();
 
-  /// Starts a region.
-  void begin(llvm::StringRef name, llvm::StringRef target);
+  /// Starts a region; what was recorded since the last is dropped.
+  llvm::Error begin(llvm::StringRef name, llvm::StringRef target);
   /// Ends it, once all its work is complete.
   llvm::Expected<RegionProfile> end();
 

@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Compares what the profiler says of a GPU with what the driver and events say.
+
+    python3 test/GPU/profile.py --attn-run build/bin/attn-run --target sm_90a [--json FILE]
+
+Runs examples/causal.mlir (B8 H16 N1024 D64, bf16) in every variant, once with
+CUPTI and once without. Each check is one line; a wrong one fails the run.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+SHAPE = "8x16x1024x64"
+# Of a kernel's time: CUPTI against events, and events with CUPTI against those without.
+TIME_TOLERANCE = 0.03
+OVERHEAD_TOLERANCE = 0.02
+# Below it an event's own few microseconds show.
+SHORTEST_US = 40
+PATHS = {"sm_80": "HMMA", "sm_90a": "HGMMA"}
+
+
+class Checks:
+    def __init__(self):
+        self.failed = 0
+        self.lines = []
+
+    def check(self, what, right, detail=""):
+        line = f"{'right' if right else 'WRONG'}: {what}{': ' if detail else ''}{detail}"
+        print(line, flush=True)
+        self.lines.append(line)
+        self.failed += not right
+
+
+def run(args, folder, name, **environment):
+    """The profile and the report of one attn-run."""
+    stem = os.path.join(folder, name)
+    command = [args.attn_run, os.path.join(ROOT, "examples/causal.mlir"), "--target=" + args.target]
+    command += ["--variant=all", "--repeat=30", "--shapes=" + ",".join([SHAPE] * 3)]
+    command += [f"--profile={stem}.json", f"--trace={stem}.trace.json", f"--json={stem}.report.json"]
+    command += ["--expect=fused:kernels=1,naive:copies=1,inplace:copies=0,fused:path=" + PATHS[args.target]]
+    done = subprocess.run(
+        command, env=dict(os.environ, **environment), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    if done.returncode not in (0, 3):
+        sys.exit(f"{' '.join(command)}: status {done.returncode}\n{done.stdout}")
+    print(done.stdout, flush=True)
+    with open(stem + ".json") as file:
+        profile = json.load(file)
+    with open(stem + ".report.json") as file:
+        report = json.load(file)
+    with open(stem + ".trace.json") as file:
+        json.load(file)
+    return done.returncode, profile, report
+
+
+def kernels(summary):
+    return {kernel["name"]: kernel for kernel in summary["kernels"] if kernel["kind"] == "kernel"}
+
+
+def check_environment(checks, environment, target):
+    bandwidth = environment["bandwidth_bytes_per_s"] / 1e12
+    rate = environment["matrix_flops_per_s"] / 1e12
+    # An H200's limits; other cards only need to have some.
+    limits = ((3.5, 4.9), (600, 1000)) if "H200" in environment["device"] and target == "sm_90a" else ((0.1, 10), (10, 5000))
+    checks.check("bandwidth of copies", limits[0][0] < bandwidth < limits[0][1], f"{bandwidth:.2f} TB/s")
+    checks.check("rate of 16-bit products", limits[1][0] < rate < limits[1][1], f"{rate:.0f} TFLOP/s")
+
+
+def check_region(checks, region, variant):
+    """A region against the report, whose times are events' and whose resources are the driver's."""
+    name, summary = region["name"], region["summary"]
+    total = sum(kernel["total_us"] for kernel in summary["kernels"])
+    difference = total - summary["overlap_us"] + summary["idle_us"] - summary["wall_us"]
+    checks.check(f"{name}: the totals add up to the wall time", abs(difference) < 0.01, f"{difference:.3f} us off")
+    seen = kernels(summary)
+    expected = {kernel["name"]: kernel for kernel in variant["kernels"] if kernel["kind"] == "kernel"}
+    checks.check(f"{name}: the plan's kernels are seen", set(seen) == set(expected), f"{set(seen) ^ set(expected) or ''}")
+    for kernel in expected:
+        if kernel not in seen:
+            continue
+        ours, drivers = seen[kernel], expected[kernel]
+        same = ("registers", "registers"), ("smem_bytes", "smem_bytes"), ("blocks_per_sm", "blocks_per_sm")
+        wrong = [f"{a} {ours[a]} is {drivers[b]}" for a, b in same if ours[a] != drivers[b]]
+        checks.check(f"{kernel}: resources are the driver's", not wrong, "; ".join(wrong))
+        if drivers["median_us"] < SHORTEST_US:
+            continue
+        ratio = ours["median_us"] * ours["calls"] / summary["calls"] / drivers["median_us"]
+        checks.check(f"{kernel}: time against events", abs(ratio - 1) <= TIME_TOLERANCE, f"{ratio:.3f}")
+
+
+def check_story(checks, profile, target):
+    """What must be shown at this shape."""
+    regions = {region["name"]: region for region in profile["regions"]}
+    count = lambda name, kind: sum(k["calls"] for k in regions[name]["summary"]["kernels"] if k["kind"] == kind)  # noqa: E731
+    calls = regions["naive"]["summary"]["calls"]
+    checks.check("naive has one copy more than inplace", count("naive", "copy") - count("inplace", "copy") == calls)
+    checks.check("fused is one kernel", count("fused", "kernel") == regions["fused"]["summary"]["calls"])
+    time = lambda name: regions[name]["summary"]["wall_us"]  # noqa: E731
+    checks.check("math is 2x slower than inplace", time("math") > 2 * time("inplace"), f"{time('math') / time('inplace'):.1f}x")
+    rules = {name: {f["rule"] for f in region["summary"]["findings"]} for name, region in regions.items()}
+    for name, rule in (
+        ("naive", "hidden-copy"),
+        ("naive", "score-matrix"),
+        ("math", "fp32-product"),
+        ("math", "mask-rebuilt"),
+        ("fused", "zero-occupancy"),
+    ):
+        checks.check(f"{name}: says {rule}", rule in rules[name])
+    for name, rule in (("inplace", "hidden-copy"), ("fused", "score-matrix"), ("inplace", "fp32-product")):
+        checks.check(f"{name}: doesn't say {rule}", rule not in rules[name])
+    (kernel,) = kernels(regions["fused"]["summary"]).values()
+    checks.check(
+        "fused: matrix path from machine code",
+        (kernel["path"], kernel["path_source"]) == (PATHS[target], "machine code"),
+        f"{kernel['path']}, {kernel['path_source']}",
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--attn-run", required=True)
+    parser.add_argument("--target", required=True, choices=PATHS)
+    parser.add_argument("--json", help="where to write the checks")
+    args = parser.parse_args()
+    checks = Checks()
+    with tempfile.TemporaryDirectory() as folder:
+        status, profile, report = run(args, folder, "cupti")
+        _, without, plain = run(args, folder, "events", ATTNC_CUPTI=os.path.join(folder, "none.so"))
+    checks.check("the guesses are right", status == 0)
+    sources = {region["source"] for region in profile["regions"]}
+    checks.check("CUPTI is found and allowed", sources == {"cupti"}, f"{sources} {profile['regions'][0]['notes']}")
+    sources = {region["source"] for region in without["regions"]}
+    checks.check("events serve without CUPTI", sources == {"events"}, f"{sources}")
+    checks.check("and a note says so", all("CUPTI was not found" in " ".join(r["notes"]) for r in without["regions"]))
+    check_environment(checks, profile["environment"], args.target)
+    for region, variant in zip(profile["regions"], report["variants"]):
+        check_region(checks, region, variant)
+    check_story(checks, profile, args.target)
+    for with_cupti, events in zip(report["variants"], plain["variants"]):
+        ratio = with_cupti["median_us"] / events["median_us"]
+        checks.check(f"{events['variant']}: overhead on its time", ratio - 1 <= OVERHEAD_TOLERANCE, f"{ratio:.3f}")
+    if args.json:
+        with open(args.json, "w") as file:
+            json.dump({"target": args.target, "checks": checks.lines, "environment": profile["environment"]}, file, indent=1)
+    print(f"{len(checks.lines) - checks.failed} right, {checks.failed} wrong")
+    return checks.failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
