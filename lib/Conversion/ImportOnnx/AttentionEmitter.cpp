@@ -66,8 +66,19 @@ private:
   // Sizes
   //===--------------------------------------------------------------------===//
 
+  /// Each is read once, which keeps the function short.
   OpFoldResult getSize(Value tensor, int64_t dim) {
-    return tensor::getMixedSize(builder, builder.getLoc(), tensor, dim);
+    OpFoldResult &size = knownSizes[{tensor, dim}];
+    if (!size)
+      size = tensor::getMixedSize(builder, builder.getLoc(), tensor, dim);
+    return size;
+  }
+  SmallVector<OpFoldResult> getSizes(Value tensor) {
+    SmallVector<OpFoldResult> all;
+    for (int64_t dim = 0; dim < cast<ShapedType>(tensor.getType()).getRank();
+         ++dim)
+      all.push_back(getSize(tensor, dim));
+    return all;
   }
   Value toValue(OpFoldResult size) {
     return getValueOrCreateConstantIndexOp(builder, builder.getLoc(), size);
@@ -121,6 +132,7 @@ private:
   SmallVector<Value> captures;
   unsigned maskCapture = 0, nonpadCapture = 0;
   std::optional<unsigned> pastCapture;
+  DenseMap<std::pair<Value, int64_t>, OpFoldResult> knownSizes;
 };
 } // namespace
 
@@ -305,8 +317,7 @@ Value FunctionEmitter::concatenate(Input past, Value fresh, Output present) {
     return fresh;
   }
   Value cache = getArgument(past);
-  SmallVector<OpFoldResult> sizes =
-      tensor::getMixedSizes(builder, builder.getLoc(), fresh);
+  SmallVector<OpFoldResult> sizes = getSizes(fresh);
   SmallVector<OpFoldResult> starts(4, builder.getIndexAttr(0));
   SmallVector<OpFoldResult> steps(4, builder.getIndexAttr(1));
   OpFoldResult pastLength = getSize(cache, 2), newLength = sizes[2];
@@ -495,8 +506,7 @@ AttentionOp FunctionEmitter::addAttention(Value o) {
   SmallVector<Type> results = {o.getType()};
   Value lse;
   if (node.has(Output::Scores) && node.scoreOutput == ScoreOutput::Softmax) {
-    SmallVector<OpFoldResult> rows =
-        tensor::getMixedSizes(builder, builder.getLoc(), q);
+    SmallVector<OpFoldResult> rows = getSizes(q);
     rows.pop_back();
     lse = tensor::EmptyOp::create(builder, rows, builder.getF32Type());
     results.push_back(lse.getType());
@@ -610,8 +620,7 @@ Value FunctionEmitter::addScores(AttentionOp op) {
   Type f32 = builder.getF32Type(), type = node.elementType;
   Value room = output;
   if (type != f32)
-    room = tensor::EmptyOp::create(
-        builder, tensor::getMixedSizes(builder, builder.getLoc(), output), f32);
+    room = tensor::EmptyOp::create(builder, getSizes(output), f32);
   SmallVector<Value> inputs;
   SmallVector<AffineMap> maps;
   auto addInput = [&](Value value, ArrayRef<int64_t> loops) {
