@@ -1,6 +1,7 @@
 //===- Verifier.cpp - Results against the float64 reference ---------------===//
 
 #include "Verifier.h"
+#include "ArgumentViews.h"
 #include "attn/Runtime/Compare.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/Format.h"
@@ -90,11 +91,10 @@ getReferenceInputs(AttentionOp op, llvm::ArrayRef<Tensor> arguments) {
   for (auto [value, target] :
        {std::pair(op.getQ(), &inputs.q), std::pair(op.getK(), &inputs.k),
         std::pair(op.getV(), &inputs.v)}) {
-    llvm::Expected<unsigned> index = getArgumentIndex(value, op);
-    if (!index)
-      return index.takeError();
-    llvm::Expected<ReferenceTensor> tensor =
-        getReferenceTensor(arguments[*index]);
+    llvm::Expected<Tensor> view = getArgumentView(value, arguments);
+    if (!view)
+      return view.takeError();
+    llvm::Expected<ReferenceTensor> tensor = getReferenceTensor(*view);
     if (!tensor)
       return tensor.takeError();
     *target = *tensor;
@@ -158,23 +158,20 @@ llvm::Expected<Verifier> Verifier::create(mlir::func::FuncOp entry,
   if (!op)
     return op.takeError();
   Verifier verifier;
-  llvm::Expected<unsigned> output = getArgumentIndex(op->getO(), *op);
+  verifier.output = op->getO();
+  llvm::Expected<Tensor> output = getArgumentView(verifier.output, arguments);
   if (!output)
     return output.takeError();
-  verifier.outputIndex = *output;
-  if (mlir::Value lse = op->getLse()) {
-    llvm::Expected<unsigned> index = getArgumentIndex(lse, *op);
-    if (!index)
-      return index.takeError();
-    verifier.lseIndex = *index;
-  }
+  // Others than arguments are the entry's own.
+  if (auto lse = llvm::dyn_cast_or_null<mlir::BlockArgument>(op->getLse()))
+    verifier.lseIndex = lse.getArgNumber();
   llvm::Expected<ReferenceInputs> inputs = getReferenceInputs(*op, arguments);
   if (!inputs)
     return inputs.takeError();
 
   const int64_t rowCost = std::max<int64_t>(
       inputs->k.shape[2] * (inputs->q.shape[3] + inputs->v.shape[3]), 1);
-  const llvm::ArrayRef<int64_t> shape = arguments[*output].getShape();
+  const llvm::ArrayRef<int64_t> shape = output->getShape();
   verifier.rows =
       chooseRows(shape, std::max(kMinSampledRows, kReferenceBudget / rowCost));
   verifier.isSample =
@@ -230,13 +227,14 @@ static void checkTolerance(double error, double tolerance, llvm::StringRef what,
 
 void Verifier::check(llvm::ArrayRef<Tensor> arguments,
                      VariantReport &report) const {
-  const Tensor &output = arguments[outputIndex];
-  const ErrorNorms norms = compareRows(output, rows, expected.o);
+  // Found before.
+  const Tensor view = llvm::cantFail(getArgumentView(output, arguments));
+  const ErrorNorms norms = compareRows(view, rows, expected.o);
   report.error = norms.relative;
   report.maxAbsError = norms.maxAbsolute;
   if (isSample)
     report.sampledRows = rows.size();
-  checkTolerance(norms.relative, getTolerance(output.getDType()), "o", report);
+  checkTolerance(norms.relative, getTolerance(view.getDType()), "o", report);
   if (!lseIndex || report.status != "ok")
     return;
   report.lseError =

@@ -20,7 +20,7 @@ double getTolerance(DType dtype);
 class Verifier {
 public:
   /// `entry` must hold one attn.attention on its own arguments, which are
-  /// `arguments`. Evaluates the reference, which is slow.
+  /// `arguments`, or views of them. Evaluates the reference, which is slow.
   static llvm::Expected<Verifier> create(mlir::func::FuncOp entry,
                                          llvm::ArrayRef<Tensor> arguments);
 
@@ -29,7 +29,7 @@ public:
   void check(llvm::ArrayRef<Tensor> arguments, VariantReport &report) const;
 
 private:
-  unsigned outputIndex = 0;
+  mlir::Value output;
   std::optional<unsigned> lseIndex;
   std::vector<ReferenceRow> rows;
   bool isSample = false;
