@@ -8,12 +8,12 @@
 
 #include "Kernel.h"
 #include "attn/Conversion/Passes.h"
+#include "attn/Dialect/Tile/IR/TileOps.h"
 #include "attn/Pipelines/Pipelines.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
-#include "attn/Dialect/Tile/IR/TileOps.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "gtest/gtest.h"
 #include <functional>
 #include <numeric>
@@ -59,9 +59,9 @@ public:
     }
     std::vector<std::vector<int32_t>> sizes;
     for (const Capture &capture : captures) {
-      sizes.push_back(
-          {1, 1, capture.byQuery ? countTiles(numQueries, kBlockM) : 1,
-           capture.byKey ? countTiles(numKeys, kBlockN) : 1});
+      sizes.push_back({1, 1,
+                       capture.byQuery ? countTiles(numQueries, kBlockM) : 1,
+                       capture.byKey ? countTiles(numKeys, kBlockN) : 1});
       int32_t count = sizes.back()[2] * sizes.back()[3];
       numExtremes += count;
       extremes.emplace_back(2 * count + 1);
@@ -246,16 +246,15 @@ TEST(MaskPrepassTest, MasksOfWholeTilesAreExact) {
         x[i * numKeys + j] = true;
     }
     prepass.run(numQueries, numKeys, {x.data()});
-    prepass.check(
-        [&](int32_t i, int32_t j) { return x[i * numKeys + j] != 0; },
-        /*isExact=*/true);
+    prepass.check([&](int32_t i, int32_t j) { return x[i * numKeys + j] != 0; },
+                  /*isExact=*/true);
   }
 }
 
 TEST(MaskPrepassTest, AnyMaskIsSound) {
   // A few rules that interval arithmetic sees through more or less.
-  const std::pair<const char *, std::function<bool(int32_t, int32_t, int32_t,
-                                                   int32_t)>>
+  const std::pair<const char *,
+                  std::function<bool(int32_t, int32_t, int32_t, int32_t)>>
       rules[] = {
           {R"mlir(
   %r = arith.cmpi ne, %d, %e : i32)mlir",
@@ -321,15 +320,15 @@ TEST(MaskPrepassTest, AnyMaskIsSound) {
 }
 
 TEST(MaskPrepassTest, WideNumbersAreSound) {
-  Prepass prepass({{"memref<?xi64>", true, false},
-                   {"memref<?xi64>", false, true}},
-                  R"mlir(
+  Prepass prepass(
+      {{"memref<?xi64>", true, false}, {"memref<?xi64>", false, true}},
+      R"mlir(
   %d = attn.capture_load %x[%i] : memref<?xi64> -> i64
   %e = attn.capture_load %y[%j] : memref<?xi64> -> i64
   %r = arith.cmpi eq, %d, %e : i64)mlir");
-  const int64_t values[] = {INT64_MIN, INT64_MIN + 1, -(int64_t(1) << 31),
-                            -1,        0,             INT32_MAX,
-                            INT64_MAX, INT64_MAX - 1};
+  const int64_t values[] = {
+      INT64_MIN, INT64_MIN + 1, -(int64_t(1) << 31), -1,
+      0,         INT32_MAX,     INT64_MAX,           INT64_MAX - 1};
   std::mt19937 random(4);
   for (int32_t n = 0; n < 2000; ++n) {
     std::vector<int64_t> x(1 + random() % 20), y(1 + random() % 20);

@@ -467,6 +467,11 @@ LogicalResult KernelLowering::lowerElementwise(Operation *op) {
     lowerColumnCompare(compare);
     return success();
   }
+  if (lowerColumnSum(op))
+    return success();
+  if (auto product = dyn_cast<arith::MulFOp>(op);
+      product && lowerColumnProduct(product))
+    return success();
   if (auto trunc = dyn_cast<arith::TruncFOp>(op))
     return lowerTruncF(trunc);
   if (auto ext = dyn_cast<arith::ExtFOp>(op))
@@ -703,6 +708,77 @@ void KernelLowering::lowerColumnCompare(arith::CmpIOp op) {
         emit.create<LLVM::ICmpOp>(predicate, emit.i32(offset.col), limit));
   }
   fragments[op.getResult()] = std::move(result);
+}
+
+/// Whether the elements of `tile` are the numbers of their columns, as f32.
+static bool isColumnNumbers(Value tile) {
+  if (auto broadcast = tile.getDefiningOp<BroadcastOp>();
+      broadcast && broadcast.getDim() == 1)
+    tile = broadcast.getSource();
+  auto cast = tile.getDefiningOp<arith::SIToFPOp>();
+  return cast && cast.getType() != getElementTypeOrSelf(cast.getType()) &&
+         getElementTypeOrSelf(cast.getType()).isF32() &&
+         cast.getIn().getDefiningOp<IotaOp>() &&
+         !isa<RowLayoutAttr>(getTileType(tile).getEncoding());
+}
+
+/// Something plus or less the columns' numbers. As in a comparison, the first
+/// column goes to the other operand, which is often one for a row, and the rest
+/// is constants.
+bool KernelLowering::lowerColumnSum(Operation *op) {
+  if (!isa<arith::AddFOp, arith::SubFOp>(op) ||
+      !isColumnNumbers(op->getOperand(1)))
+    return false;
+  const bool isDifference = isa<arith::SubFOp>(op);
+  RankedTensorType type = getTileType(op->getResult(0));
+  RegisterLayout layout = getLayout(type);
+  Value base = emit.create<LLVM::SIToFPOp>(
+      emit.getF32Type(), emit.evaluate(layout.getColTerms(), thread));
+  DenseMap<Value, Value> relative;
+  ColumnSum sum;
+  Fragment result;
+  for (auto [offset, value] :
+       llvm::zip_equal(layout.getOffsets(), getFragment(op->getOperand(0)))) {
+    Value &first = relative[value];
+    if (!first)
+      first = isDifference ? emit.create<LLVM::FSubOp>(value, base).getResult()
+                           : emit.create<LLVM::FAddOp>(value, base);
+    float column = isDifference ? -offset.col : offset.col;
+    sum.values.push_back(first);
+    sum.columns.push_back(column);
+    result.push_back(emit.create<LLVM::FAddOp>(first, emit.f32(column)));
+  }
+  columnSums[op->getResult(0)] = std::move(sum);
+  fragments[op->getResult(0)] = std::move(result);
+  return true;
+}
+
+/// A factor times such a sum: one FMA an element, to the product of the factor
+/// and the value. Where the factor differs between columns nothing is gained.
+bool KernelLowering::lowerColumnProduct(arith::MulFOp op) {
+  Value factor = op.getLhs(), tile = op.getRhs();
+  if (!columnSums.contains(tile))
+    std::swap(factor, tile);
+  auto it = columnSums.find(tile);
+  auto broadcast = factor.getDefiningOp<BroadcastOp>();
+  const bool isSameInRow = isa_and_present<tensor::SplatOp, arith::ConstantOp>(
+                               factor.getDefiningOp()) ||
+                           (broadcast && broadcast.getDim() == 0);
+  if (it == columnSums.end() || !isSameInRow)
+    return false;
+  const ColumnSum &sum = it->second;
+  std::map<std::pair<const void *, const void *>, Value> products;
+  Fragment result;
+  for (auto [value, column, own] :
+       llvm::zip_equal(sum.values, sum.columns, getFragment(factor))) {
+    Value &product =
+        products[{value.getAsOpaquePointer(), own.getAsOpaquePointer()}];
+    if (!product)
+      product = emit.create<LLVM::FMulOp>(value, own);
+    result.push_back(emit.create<LLVM::FMAOp>(own, emit.f32(column), product));
+  }
+  fragments[op.getResult()] = std::move(result);
+  return true;
 }
 
 /// Combines values in groups of three, which the GPU has instructions for.

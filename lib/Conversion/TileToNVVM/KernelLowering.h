@@ -74,6 +74,8 @@ protected:
   void lowerBroadcast(BroadcastOp op);
   void lowerIota(IotaOp op);
   void lowerColumnCompare(arith::CmpIOp op);
+  bool lowerColumnSum(Operation *op);
+  bool lowerColumnProduct(arith::MulFOp op);
   void lowerReduce(ReduceOp op);
   void lowerAnyExceeds(AnyExceedsOp op);
   LogicalResult lowerFoldSum(FoldSumOp op);
@@ -90,7 +92,9 @@ protected:
   // Memory.cpp
   struct Access;
   Access getAccess(Value memref, ValueRange indices, int64_t rank);
-  Value isVectorAligned(const Access &access, int64_t elements);
+  Value isVectorAligned(const Access &access, int64_t elements,
+                        bool isWhole = false);
+  Value isWhole(const Access &access, RankedTensorType type);
   LogicalResult lowerLoad(LoadOp op);
   struct ElementPosition;
   void move(ElementPosition &position, const MemRefArgument &memref,
@@ -98,7 +102,8 @@ protected:
   LogicalResult lowerGather(GatherOp op);
   LogicalResult lowerStore(StoreOp op);
   void lowerStoreElement(StoreElementOp op);
-  Fragment emitLoad(const Access &access, RankedTensorType type, bool vector);
+  Fragment emitLoad(const Access &access, RankedTensorType type, bool vector,
+                    bool isWhole = false);
   void emitStore(const Access &access, RankedTensorType type,
                  ArrayRef<Value> fragment, bool vector);
   Value emitElementLoad(ThreadEmitter::GlobalAddress address, Type element,
@@ -167,6 +172,12 @@ protected:
   IRMapping scalars;
   DenseMap<Value, Fragment> fragments;
   DenseMap<Value, MemRefArgument> memrefs;
+  /// A tile whose elements are a value plus a constant of their column.
+  struct ColumnSum {
+    SmallVector<Value> values;
+    SmallVector<float> columns;
+  };
+  DenseMap<Value, ColumnSum> columnSums;
   /// Byte offsets in shared memory: of alloc_buffer ops, and of loads that go
   /// to shared memory without one.
   DenseMap<Operation *, int64_t> sharedOffsets;

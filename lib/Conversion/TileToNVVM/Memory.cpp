@@ -83,8 +83,10 @@ KernelLowering::getAccess(Value memref, ValueRange indices, int64_t tileRank) {
 }
 
 /// True where `elements` elements from any multiple of `elements` in a row lie
-/// aligned in memory and either all inside the row or all outside.
-Value KernelLowering::isVectorAligned(const Access &access, int64_t elements) {
+/// aligned in memory and either all inside the row or all outside, of which the
+/// caller of a tile that `isWhole` is sure.
+Value KernelLowering::isVectorAligned(const Access &access, int64_t elements,
+                                      bool isWhole) {
   Value bits =
       emit.create<LLVM::PtrToIntOp>(emit.getI64Type(), access.memref.pointer);
   for (Value stride : ArrayRef(access.memref.strides).drop_back())
@@ -95,12 +97,25 @@ Value KernelLowering::isVectorAligned(const Access &access, int64_t elements) {
   if (!isKnownMultiple(access.colIndex, elements))
     columns = access.col;
   APInt limit;
-  if (!matchPattern(access.colLimit, m_ConstantInt(&limit)) ||
-      limit.getSExtValue() % elements != 0)
+  if (!isWhole && (!matchPattern(access.colLimit, m_ConstantInt(&limit)) ||
+                   limit.getSExtValue() % elements != 0))
     columns = emit.orBits(columns, access.colLimit);
   Value whole =
       emit.equal(emit.andBits(columns, emit.i32(elements - 1)), emit.i32(0));
   return emit.andBits(aligned, whole);
+}
+
+/// Whether every element of the tile exists.
+Value KernelLowering::isWhole(const Access &access, RankedTensorType type) {
+  auto fits = [&](Value first, int64_t size, Value limit) -> Value {
+    return emit.create<LLVM::ICmpOp>(LLVM::ICmpPredicate::sle,
+                                     emit.add(first, emit.i32(size)), limit);
+  };
+  Value whole = fits(access.col, type.getShape().back(), access.colLimit);
+  if (!access.row)
+    return whole;
+  return emit.andBits(whole,
+                      fits(access.row, type.getDimSize(0), access.rowLimit));
 }
 
 //===----------------------------------------------------------------------===//
@@ -238,14 +253,16 @@ static SmallVector<Value> splitLoaded(ThreadEmitter &emit,
 }
 
 Fragment KernelLowering::emitLoad(const Access &access, RankedTensorType type,
-                                  bool vector) {
+                                  bool vector, bool isWhole) {
   RegisterLayout layout = getLayout(type);
   Access own = addThreadPosition(emit, access, thread, layout, type);
   Type element = type.getElementType();
   SmallVector<Value> elements;
   for (Run run : getRuns(layout, access.elementBytes, vector)) {
     TilePosition offset = layout.getOffsets()[run.first];
-    Value predicate = getPredicate(own, layout, offset, type);
+    Value predicate;
+    if (!isWhole)
+      predicate = getPredicate(own, layout, offset, type);
     ThreadEmitter::GlobalAddress pointer =
         getAddress(own, getMemoryOffset(type, offset));
     int64_t bytes = run.count * access.elementBytes;
@@ -379,9 +396,17 @@ LogicalResult KernelLowering::lowerLoad(LoadOp op) {
   }
   int64_t elements =
       std::min(layout.getVector(), kVectorBytes / access.elementBytes);
-  Value aligned = isVectorAligned(access, elements);
+  // What a step of a loop reads beside its scores is whole in all but the last
+  // steps, which may take longer then.
+  const bool expectsWhole = !isa<BlockedLayoutAttr>(type.getEncoding()) &&
+                            !layout.mayExceedRows() &&
+                            op->getParentOp() != kernel;
+  Value aligned = isVectorAligned(access, elements, expectsWhole);
+  if (expectsWhole)
+    aligned = emit.andBits(aligned, isWhole(access, type));
   auto load = [&](bool vector) {
-    return SmallVector<Value>(emitLoad(access, type, vector));
+    return SmallVector<Value>(
+        emitLoad(access, type, vector, vector && expectsWhole));
   };
   fragments[op.getResult()] = Fragment(emit.createIfElse(
       aligned, [&] { return load(/*vector=*/true); },

@@ -487,10 +487,11 @@ static std::string getAddress(int64_t index, int64_t offset) {
 
 // PTX has no 8-bit registers: a byte travels in a 16-bit one.
 Value ThreadEmitter::loadGlobal8(GlobalAddress address, Value predicate) {
-  Value wide = inlineAsm(*this, getI16Type(), {address.pointer, predicate},
-                         "mov.b16 $0, 0;\n\t@$2 ld.global.u8 $0, " +
-                             getAddress(1, address.offset) + ";",
-                         "=h,l,b");
+  std::string load = "ld.global.u8 $0, " + getAddress(1, address.offset) + ";";
+  Value wide =
+      predicate ? inlineAsm(*this, getI16Type(), {address.pointer, predicate},
+                            "mov.b16 $0, 0;\n\t@$2 " + load, "=h,l,b")
+                : inlineAsm(*this, getI16Type(), address.pointer, load, "=h,l");
   return create<LLVM::TruncOp>(getI8Type(), wide);
 }
 
@@ -546,8 +547,18 @@ SmallVector<Value> ThreadEmitter::ldmatrix(Value address, int64_t offset,
 
 SmallVector<Value> ThreadEmitter::loadGlobal(GlobalAddress address,
                                              int64_t words, Value predicate) {
-  // Predicated, not branched around, so that many loads are under way at once.
   std::string text, constraints;
+  if (!predicate) {
+    for (int64_t i = 0; i < words; ++i)
+      constraints += "=r,";
+    text = "ld.global" + getVectorSuffix(words).str() + ".b32 " +
+           getWordList(0, words) + ", " + getAddress(words, address.offset) +
+           ";";
+    Value loaded = inlineAsm(*this, getWordsType(*this, words), address.pointer,
+                             text, constraints + "l");
+    return unpackWords(*this, loaded, words);
+  }
+  // Predicated, not branched around, so that many loads are under way at once.
   for (int64_t i = 0; i < words; ++i) {
     text += "mov.b32 $" + std::to_string(i) + ", 0;\n\t";
     constraints += "=r,";
@@ -577,6 +588,10 @@ void ThreadEmitter::storeGlobal(GlobalAddress address, ValueRange words,
 }
 
 Value ThreadEmitter::loadGlobal16(GlobalAddress address, Value predicate) {
+  if (!predicate)
+    return inlineAsm(*this, getI16Type(), address.pointer,
+                     "ld.global.b16 $0, " + getAddress(1, address.offset) + ";",
+                     "=h,l");
   return inlineAsm(*this, getI16Type(), {address.pointer, predicate},
                    "mov.b16 $0, 0;\n\t@$2 ld.global.b16 $0, " +
                        getAddress(1, address.offset) + ";",

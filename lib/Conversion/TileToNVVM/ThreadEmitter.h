@@ -82,7 +82,7 @@ public:
     int64_t offset = 0;
   };
   /// Loads (stores) `words` 32-bit words where `predicate` holds; a load
-  /// yields zeros elsewhere.
+  /// yields zeros elsewhere. A load without one is always made.
   SmallVector<Value> loadGlobal(GlobalAddress address, int64_t words,
                                 Value predicate);
   void storeGlobal(GlobalAddress address, ValueRange words, Value predicate);

@@ -67,16 +67,21 @@ tile.kernel @window(%q0: i32, %kv0: i32, %n: i32, %m: memref<?x?xf32, strided<[?
   tile.return
 }
 
-// Scalars stay scalar: the slope is computed once.
+// Scalars stay scalar: the slope is computed once. A distance becomes a float
+// once a row, to which the columns' numbers are added, and what only a sum takes
+// is rounded with it.
 // CHECK-LABEL: tile.kernel @alibi(
 // CHECK-SAME: %[[Q0:[a-z0-9]+]]: i32, %[[KV0:[a-z0-9]+]]: i32, %[[H:[a-z0-9]+]]: f32
 // CHECK: %[[S:.*]] = tile.load
 // CHECK: %[[SLOPE:.*]] = math.exp2 %[[H]] : f32
-// CHECK: %[[DIST:.*]] = arith.subi %{{.*}}, %{{.*}} : tensor<64x32xi32>
-// CHECK: %[[F:.*]] = arith.sitofp %[[DIST]] : tensor<64x32xi32> to tensor<64x32xf32>
+// CHECK: %[[DIST:.*]] = arith.subi %{{.*}}, %{{.*}} : tensor<64xi32>
+// CHECK: %[[COLS:.*]] = arith.sitofp %{{.*}} : tensor<32xi32> to tensor<32xf32>
+// CHECK: %[[ROWS:.*]] = arith.sitofp %[[DIST]] : tensor<64xi32> to tensor<64xf32>
+// CHECK: %[[RB:.*]] = tile.broadcast %[[ROWS]] dim 0
+// CHECK: %[[CB:.*]] = tile.broadcast %[[COLS]] dim 1
+// CHECK: %[[F:.*]] = arith.addf %[[RB]], %[[CB]]
 // CHECK: %[[SLOPES:.*]] = tensor.splat %[[SLOPE]] : tensor<64x32xf32>
-// CHECK: %[[BIAS:.*]] = arith.mulf %[[F]], %[[SLOPES]]
-// CHECK: arith.addf %[[S]], %[[BIAS]] : tensor<64x32xf32>
+// CHECK: math.fma %[[F]], %[[SLOPES]], %[[S]] : tensor<64x32xf32>
 tile.kernel @alibi(%q0: i32, %kv0: i32, %h: f32, %m: memref<?x?xf32, strided<[?, 1]>>) attributes {num_warps = 4 : i32} {
   %s = tile.load %m[%q0, %kv0] : memref<?x?xf32, strided<[?, 1]>> -> tensor<64x32xf32>
   %t = tile.score_mod %s at (%q0, %kv0) (%x: f32, %qi: i32, %ki: i32) {
@@ -230,5 +235,41 @@ tile.kernel @early(%q0: i32, %kv0: i32, %b: memref<?x?xf32>, %k: memref<?x64xbf1
     tile.yield %1 : f32
   } : tensor<64x64xf32>
   tile.store %t, %b[%q0, %kv] : tensor<64x64xf32>, memref<?x?xf32>
+  tile.return
+}
+
+// The query less the key; a product that something else takes stays one.
+// CHECK-LABEL: tile.kernel @distance_behind(
+// CHECK: arith.subf %{{.*}}, %{{.*}} : tensor<64x32xf32>
+// CHECK: %[[P:.*]] = arith.mulf
+// CHECK: %[[S:.*]] = arith.addf %[[P]],
+// CHECK: arith.maximumf %[[S]], %[[P]]
+tile.kernel @distance_behind(%q0: i32, %kv0: i32, %m: memref<?x?xf32, strided<[?, 1]>>) attributes {num_warps = 4 : i32} {
+  %s = tile.load %m[%q0, %kv0] : memref<?x?xf32, strided<[?, 1]>> -> tensor<64x32xf32>
+  %t = tile.score_mod %s at (%q0, %kv0) (%x: f32, %qi: i32, %ki: i32) {
+    %d = arith.subi %qi, %ki : i32
+    %f = arith.sitofp %d : i32 to f32
+    %p = arith.mulf %f, %f : f32
+    %y = arith.addf %p, %x : f32
+    %z = arith.maximumf %y, %p : f32
+    tile.yield %z : f32
+  } : tensor<64x32xf32>
+  tile.store %t, %m[%q0, %kv0] : tensor<64x32xf32>, memref<?x?xf32, strided<[?, 1]>>
+  tile.return
+}
+
+// Only the rows' part may be anything; two of the key's number aren't split.
+// CHECK-LABEL: tile.kernel @not_a_distance(
+// CHECK: arith.sitofp %{{.*}} : tensor<64x32xi32> to tensor<64x32xf32>
+tile.kernel @not_a_distance(%q0: i32, %kv0: i32, %m: memref<?x?xf32, strided<[?, 1]>>) attributes {num_warps = 4 : i32} {
+  %s = tile.load %m[%q0, %kv0] : memref<?x?xf32, strided<[?, 1]>> -> tensor<64x32xf32>
+  %t = tile.score_mod %s at (%q0, %kv0) (%x: f32, %qi: i32, %ki: i32) {
+    %d = arith.subi %qi, %ki : i32
+    %e = arith.addi %d, %ki : i32
+    %f = arith.sitofp %e : i32 to f32
+    %y = arith.addf %f, %x : f32
+    tile.yield %y : f32
+  } : tensor<64x32xf32>
+  tile.store %t, %m[%q0, %kv0] : tensor<64x32xf32>, memref<?x?xf32, strided<[?, 1]>>
   tile.return
 }

@@ -238,15 +238,12 @@ static Value getALiBiSlope(ImplicitLocOpBuilder &builder, Value head,
 static Value addALiBi(ImplicitLocOpBuilder &builder, ALiBiForm form,
                       Value score, Value slope, const ModIndices &indices) {
   Value position = getPosition(builder, indices.query);
-  Value distance =
-      form == ALiBiForm::Causal
-          ? arith::SubIOp::create(builder, indices.key, position).getResult()
-          : arith::SubIOp::create(
-                builder, arith::MinSIOp::create(builder, indices.key, position),
-                arith::MaxSIOp::create(builder, indices.key, position))
-                .getResult();
-  Value signedDistance =
-      arith::SIToFPOp::create(builder, builder.getF32Type(), distance);
+  Value signedDistance = arith::SIToFPOp::create(
+      builder, builder.getF32Type(),
+      arith::SubIOp::create(builder, indices.key, position));
+  if (form == ALiBiForm::Symmetric)
+    signedDistance = arith::NegFOp::create(
+        builder, math::AbsFOp::create(builder, signedDistance).getResult());
   Value bias = arith::MulFOp::create(builder, slope, signedDistance);
   return arith::AddFOp::create(builder, score, bias);
 }

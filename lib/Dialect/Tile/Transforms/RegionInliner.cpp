@@ -59,6 +59,8 @@ LogicalResult RegionInliner::inlineOp(Operation &op) {
     inlineIndexCast(op);
     return success();
   }
+  if (inlineColumnSumToFloat(op))
+    return success();
   if (auto constant = dyn_cast<arith::ConstantIndexOp>(op)) {
     map(constant,
         arith::ConstantIntOp::create(builder, op.getLoc(), constant.value(),
@@ -96,6 +98,83 @@ void RegionInliner::inlineIndexCast(Operation &cast) {
   map(cast.getResult(0), value, extent);
   if (toWidth == fromWidth && starts.contains(cast.getOperand(0)))
     starts[cast.getResult(0)] = starts[cast.getOperand(0)];
+}
+
+/// `original` as the sum of something and the column's number.
+std::optional<RegionInliner::ColumnSum>
+RegionInliner::getColumnSum(Value original) {
+  auto [value, extent] = lookup(original);
+  if (auto it = starts.find(original); it != starts.end()) {
+    if (extent != Extent::Columns)
+      return std::nullopt;
+    return ColumnSum{{it->second, Extent::Scalar}};
+  }
+  Operation *op = original.getDefiningOp();
+  if (!isa_and_present<arith::AddIOp, arith::SubIOp>(op) ||
+      !original.getType().isInteger(32))
+    return std::nullopt;
+  Value a = op->getOperand(0), b = op->getOperand(1);
+  std::optional<ColumnSum> sum = getColumnSum(a);
+  const bool isFirst = sum.has_value();
+  if (!isFirst)
+    sum = getColumnSum(b);
+  auto [other, otherExtent] = lookup(isFirst ? b : a);
+  if (!sum || otherExtent == Extent::Columns || otherExtent == Extent::Elements)
+    return std::nullopt;
+  const bool isDifference = isa<arith::SubIOp>(op);
+  Value rest = sum->rest.first;
+  Extent restExtent = std::max(sum->rest.second, otherExtent);
+  Type type = getType(original.getType(), restExtent);
+  auto spread = [&](Value value, Extent extent) -> Value {
+    return extent == restExtent
+               ? value
+               : tensor::SplatOp::create(builder, loc, type, value);
+  };
+  rest = spread(rest, sum->rest.second);
+  other = spread(other, otherExtent);
+  if (!isFirst)
+    std::swap(rest, other);
+  rest = isDifference
+             ? arith::SubIOp::create(builder, loc, rest, other).getResult()
+             : arith::AddIOp::create(builder, loc, rest, other);
+  return ColumnSum{{rest, restExtent},
+                   sum->isNegative != (isDifference && !isFirst)};
+}
+
+/// Converts distances between positions, which processors do slower than they
+/// add: one number a row, to which the columns' numbers are added as floats.
+/// Sums of positions don't overflow, and below 2^24 nothing is rounded.
+bool RegionInliner::inlineColumnSumToFloat(Operation &op) {
+  auto cast = dyn_cast<arith::SIToFPOp>(op);
+  if (!cast || !cast.getType().isF32())
+    return false;
+  std::optional<ColumnSum> sum = getColumnSum(cast.getIn());
+  if (!sum)
+    return false;
+  auto [rest, restExtent] = sum->rest;
+  auto toFloat = [&](Value value, Extent extent) -> Value {
+    return arith::SIToFPOp::create(builder, loc,
+                                   getType(cast.getType(), extent), value);
+  };
+  Value columns = IotaOp::create(
+      builder, loc, getType(builder.getI32Type(), Extent::Columns));
+  columns = toFloat(columns, Extent::Columns);
+  rest = toFloat(rest, restExtent);
+  const bool isScalar = restExtent == Extent::Scalar;
+  Extent extent = isScalar ? Extent::Columns : Extent::Elements;
+  Type type = getType(cast.getType(), extent);
+  if (isScalar) {
+    rest = tensor::SplatOp::create(builder, loc, type, rest);
+  } else {
+    rest = BroadcastOp::create(builder, loc, type, rest, /*dim=*/0);
+    columns = BroadcastOp::create(builder, loc, type, columns, /*dim=*/1);
+  }
+  map(cast,
+      sum->isNegative
+          ? arith::SubFOp::create(builder, loc, rest, columns).getResult()
+          : arith::AddFOp::create(builder, loc, rest, columns),
+      extent);
+  return true;
 }
 
 /// Moves `builder` up in its block, to where `values` are known: a load from

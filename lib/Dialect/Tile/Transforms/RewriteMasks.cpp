@@ -7,6 +7,7 @@
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/RegionInliner.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/LoopInvariantCodeMotionUtils.h"
@@ -38,7 +39,44 @@ LogicalResult inlineRegion(RegionInliner &inliner, ScoreRegionOp op) {
   return success();
 }
 
+/// The other operand of a sum, if one is a product that nothing else takes.
+arith::MulFOp findProduct(arith::AddFOp sum, Value &other) {
+  for (auto [a, b] : {std::pair(sum.getLhs(), sum.getRhs()),
+                      std::pair(sum.getRhs(), sum.getLhs())}) {
+    auto product = a.getDefiningOp<arith::MulFOp>();
+    if (!product || !product->hasOneUse() ||
+        product->getBlock() != sum->getBlock())
+      continue;
+    other = b;
+    return product;
+  }
+  return {};
+}
+
+/// Rounds products and sums of a rule together, as compilers of other languages
+/// do unless told otherwise.
+void contract(Block::iterator first, Block::iterator last) {
+  for (Operation &inner :
+       llvm::make_early_inc_range(llvm::make_range(first, last))) {
+    auto sum = dyn_cast<arith::AddFOp>(inner);
+    if (!sum || !getElementTypeOrSelf(sum.getType()).isF32())
+      continue;
+    Value other;
+    arith::MulFOp product = findProduct(sum, other);
+    if (!product)
+      continue;
+    OpBuilder builder(sum);
+    Value fused = math::FmaOp::create(builder, sum.getLoc(), product.getLhs(),
+                                      product.getRhs(), other);
+    sum.replaceAllUsesWith(fused);
+    sum.erase();
+    product.erase();
+  }
+}
+
 LogicalResult rewrite(ScoreModOp op) {
+  // What scales the scores in front of the rule is part of it.
+  Operation *source = op.getSource().getDefiningOp();
   OpBuilder builder(op);
   auto type = cast<RankedTensorType>(op.getSource().getType());
   RegionInliner inliner(builder, op.getLoc(), type);
@@ -46,7 +84,13 @@ LogicalResult rewrite(ScoreModOp op) {
     return failure();
   Value result = op.getBody().front().getTerminator()->getOperand(0);
   op.replaceAllUsesWith(inliner.lift(result, Extent::Elements));
+  Block *block = op->getBlock();
+  Block::iterator first = source && source->getBlock() == block
+                              ? source->getIterator()
+                              : block->begin();
+  Block::iterator last = std::next(op->getIterator());
   op.erase();
+  contract(first, last);
   return success();
 }
 

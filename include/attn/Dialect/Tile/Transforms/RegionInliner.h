@@ -52,6 +52,13 @@ public:
 private:
   Type getType(Type element, Extent extent) const;
   void inlineIndexCast(Operation &cast);
+  /// rest + the column's number, or less it; `rest` doesn't depend on columns.
+  struct ColumnSum {
+    std::pair<Value, Extent> rest;
+    bool isNegative = false;
+  };
+  std::optional<ColumnSum> getColumnSum(Value original);
+  bool inlineColumnSumToFloat(Operation &op);
   Value createLoad(Value from, Value source, ValueRange indices,
                    ArrayRef<int64_t> inBounds);
   void emit(Operation &op, Extent extent);
