@@ -88,6 +88,49 @@ ATTNC_API int attnc_launch_at(const attnc_kernel *kernel, void *stream,
                               const void *const *tensors, void *const *data,
                               size_t num_tensors);
 
+/** Records what runs on a device, this library's and other kernels alike. A
+    process has one for a device at a time. */
+typedef struct attnc_profiler attnc_profiler;
+
+/** For the device that kernels of such options run on. Null on failure: on a
+    GPU it needs CUPTI, which the error says how to find. */
+ATTNC_API attnc_profiler *
+attnc_profiler_create(const attnc_options *options);
+
+/** Null is allowed. */
+ATTNC_API void attnc_profiler_release(attnc_profiler *profiler);
+
+/** Starts a region, such as one implementation among several. 0, or -1 on
+    failure. */
+ATTNC_API int attnc_profiler_begin(attnc_profiler *profiler, const char *name);
+
+/** A phase of the region: "first" (the first call) or "steady" (what is
+    reported). Its end waits for the device; `calls` are the repetitions that
+    it was. 0, or -1 on failure. */
+ATTNC_API int attnc_profiler_begin_phase(attnc_profiler *profiler,
+                                         const char *name);
+ATTNC_API int attnc_profiler_end_phase(attnc_profiler *profiler, int64_t calls);
+
+/** Ends the region. 0, or -1 on failure. */
+ATTNC_API int attnc_profiler_end(attnc_profiler *profiler);
+
+/** The regions that have ended, as docs/Profile.md says; with the first call,
+    the device's rates are measured. Lives until the next such call or the
+    release. Null on failure. */
+ATTNC_API const char *attnc_profiler_save(attnc_profiler *profiler);
+
+/** What attn-prof would show of a saved profile. `expect`: guesses (may be
+    null), of which `all_right` (may be null) says whether all were right;
+    `layers`: 0, or of a model, for the costs of findings. Lives until the next
+    call on this thread that returns text. Null on failure, as with a malformed
+    guess. */
+ATTNC_API const char *attnc_profile_show(const char *profile, size_t length,
+                                         const char *expect, int64_t layers,
+                                         int *all_right);
+
+/** Its trace for Perfetto. Lives as that of attnc_profile_show. */
+ATTNC_API const char *attnc_profile_trace(const char *profile, size_t length);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,13 +1,14 @@
 //===- attnc.cpp - The compiler and its kernels from C --------------------===//
 
 #include "attn-c/attnc.h"
+#include "Common.h"
 #include "DLPack.h"
-#include "attn/Compiler/CompiledKernel.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cstring>
 #include <forward_list>
 
 using namespace attn;
+using namespace attn::capi;
 using namespace attn::dlpack;
 
 struct attnc_kernel {
@@ -22,9 +23,15 @@ static std::string &getLastError() {
   return text;
 }
 
-/// Keeps the error for attnc_last_error.
-static void keep(llvm::Error error) {
+void capi::keep(llvm::Error error) {
   getLastError() = llvm::toString(std::move(error));
+}
+
+int capi::report(llvm::Error error) {
+  if (!error)
+    return 0;
+  keep(std::move(error));
+  return -1;
 }
 
 const char *attnc_version(void) { return ATTNC_VERSION; }
@@ -35,7 +42,7 @@ const char *attnc_last_error(void) { return getLastError().c_str(); }
 // Compiling
 //===----------------------------------------------------------------------===//
 
-static llvm::Expected<KernelOptions> getOptions(const attnc_options *caller) {
+llvm::Expected<KernelOptions> capi::getOptions(const attnc_options *caller) {
   attnc_options given = {};
   if (caller)
     std::memcpy(&given, caller, std::min(caller->size, sizeof(given)));
@@ -209,14 +216,6 @@ static llvm::Error launch(const attnc_kernel *kernel, Stream stream,
                       data ? std::optional<void *>(data[index]) : std::nullopt))
       return error;
   return kernel->kernel.launch(stream, views.get());
-}
-
-/// As the functions of the interface return it.
-static int report(llvm::Error error) {
-  if (!error)
-    return 0;
-  keep(std::move(error));
-  return -1;
 }
 
 int attnc_launch(const attnc_kernel *kernel, void *stream,

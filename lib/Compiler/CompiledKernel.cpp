@@ -52,8 +52,8 @@ static llvm::Expected<std::shared_ptr<Device>> findDevice(int ordinal) {
   return device;
 }
 
-static llvm::Expected<std::shared_ptr<Device>>
-findDevice(const KernelOptions &options) {
+llvm::Expected<std::shared_ptr<Device>>
+attn::getSharedDevice(const KernelOptions &options) {
   if (options.device < 0)
     return llvm::createStringError("there is no device " +
                                    llvm::Twine(options.device));
@@ -237,7 +237,7 @@ CompiledKernel::Impl::load(const CachedModule &module,
 llvm::Expected<std::shared_ptr<CompiledKernel::Impl>>
 CompiledKernel::Impl::create(llvm::StringRef text,
                              const KernelOptions &options) {
-  llvm::Expected<std::shared_ptr<Device>> device = findDevice(options);
+  llvm::Expected<std::shared_ptr<Device>> device = getSharedDevice(options);
   if (!device)
     return device.takeError();
   std::string key;

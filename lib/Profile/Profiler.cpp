@@ -15,9 +15,56 @@ static int64_t getVectorLanes(llvm::StringRef arch) {
   return arch == "sm_80" ? 64 : 128;
 }
 
+namespace {
+
+/// Records what a CPU has done.
+class CpuObserver : public WorkObserver {
+public:
+  explicit CpuObserver(Recorder &recorder) : recorder(recorder) {}
+
+  void onKernel(const Kernel &kernel, int64_t grid, TimePoint start,
+                TimePoint end) override {
+    LaunchConfig launch;
+    launch.grid = {grid, 1, 1};
+    launch.block = kernel.block;
+    launch.cluster = kernel.cluster;
+    add(DeviceActivity::Kernel, kernel.name, launch, 0, start, end);
+  }
+  void onCopy(int64_t bytes, TimePoint start, TimePoint end) override {
+    add(DeviceActivity::Copy, "memcpy DtoD", std::nullopt, bytes, start, end);
+  }
+  void onMemset(int64_t bytes, TimePoint start, TimePoint end) override {
+    add(DeviceActivity::Memset, "memset", std::nullopt, bytes, start, end);
+  }
+
+private:
+  void add(DeviceActivity activity, llvm::StringRef name,
+           const std::optional<LaunchConfig> &launch, int64_t bytes,
+           TimePoint start, TimePoint end);
+
+  Recorder &recorder;
+};
+
+} // namespace
+
+/// The launch is the work itself.
+void CpuObserver::add(DeviceActivity activity, llvm::StringRef name,
+                      const std::optional<LaunchConfig> &launch, int64_t bytes,
+                      TimePoint start, TimePoint end) {
+  DeviceRecord record = {};
+  record.activity = activity;
+  record.startNs = Recorder::toNs(start);
+  record.endNs = Recorder::toNs(end);
+  record.correlation = recorder.getNewCorrelation();
+  record.bytes = bytes;
+  recorder.add(HostActivity::Launch, name, record.startNs, record.endNs,
+               record.correlation);
+  recorder.add(record, name, launch);
+}
+
 struct Profiler::Impl {
   explicit Impl(Device &device)
-      : device(device), recordingDevice(device, recorder) {}
+      : device(device), recordingDevice(device, recorder), observer(recorder) {}
 
   void observeClock();
   void addPaths();
@@ -25,6 +72,8 @@ struct Profiler::Impl {
   Device &device;
   Recorder recorder;
   RecordingDevice recordingDevice;
+  CpuObserver observer;
+  bool isObserving = false;
   /// Null without CUPTI, for which there is a reason.
   std::unique_ptr<CuptiCollector> cupti;
   std::string whyNoCupti;
@@ -46,21 +95,34 @@ Profiler::Profiler(Device &device) : impl(std::make_unique<Impl>(device)) {
     impl->whyNoCupti = llvm::toString(cupti.takeError());
 }
 
-Profiler::~Profiler() = default;
+Profiler::~Profiler() {
+  if (impl->isObserving)
+    llvm::consumeError(impl->device.setObserver(nullptr));
+}
+
+llvm::Error Profiler::checkSeesAll() const {
+  if (impl->whyNoCupti.empty())
+    return llvm::Error::success();
+  return llvm::createStringError(impl->whyNoCupti);
+}
 
 Device &Profiler::getDevice() { return impl->recordingDevice; }
 
 llvm::Error Profiler::begin(llvm::StringRef name, llvm::StringRef target) {
   impl->name = name.str();
   impl->target = target.str();
-  if (impl->cupti) {
-    if (llvm::Error error = impl->device.synchronize())
-      return error;
+  if (llvm::Error error = impl->device.synchronizeAll())
+    return error;
+  if (impl->cupti)
     if (llvm::Error error = impl->cupti->flush())
       return error;
-  }
   impl->recorder.take();
-  impl->recordingDevice.setTiming(!impl->cupti);
+  impl->recordingDevice.setTiming(impl->device.isGPU() && !impl->cupti);
+  if (impl->isObserving)
+    return llvm::Error::success();
+  if (llvm::Error error = impl->device.setObserver(&impl->observer))
+    return error;
+  impl->isObserving = true;
   return llvm::Error::success();
 }
 
@@ -136,6 +198,10 @@ llvm::Expected<RegionProfile> Profiler::end() {
   if (llvm::Error error = self.recordingDevice.finishTiming())
     return std::move(error);
   self.recordingDevice.setTiming(false);
+  if (self.isObserving)
+    if (llvm::Error error = self.device.setObserver(nullptr))
+      return std::move(error);
+  self.isObserving = false;
   if (self.cupti)
     if (llvm::Error error = self.cupti->flush())
       return std::move(error);

@@ -3,14 +3,17 @@
 #include "Recorder.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Threading.h"
-#include <chrono>
 
 using namespace attn;
 
-static int64_t readSteadyClock() {
+int64_t Recorder::toNs(std::chrono::steady_clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
+             time.time_since_epoch())
       .count();
+}
+
+static int64_t readSteadyClock() {
+  return Recorder::toNs(std::chrono::steady_clock::now());
 }
 
 Recorder::Recorder() : clock(readSteadyClock) {}

@@ -5,6 +5,7 @@
 
 #include "attn/Profile/Profile.h"
 #include "llvm/ADT/StringMap.h"
+#include <chrono>
 #include <mutex>
 
 namespace attn {
@@ -13,6 +14,9 @@ namespace attn {
 class Recorder {
 public:
   Recorder();
+
+  /// On the clock of a new recorder.
+  static int64_t toNs(std::chrono::steady_clock::time_point time);
 
   /// Nanoseconds of the clock that all records use.
   int64_t now() const { return clock(); }

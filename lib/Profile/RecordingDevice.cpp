@@ -110,23 +110,16 @@ llvm::Error RecordingDevice::timed(DeviceRecord record, llvm::StringRef name,
   }
   record.correlation = recorder.getNewCorrelation();
   const int64_t startNs = recorder.now();
-  if (llvm::Error error =
-          device.isGPU() ? timedByEvents(record, name, launch, work) : work())
+  if (llvm::Error error = timedByEvents(record, name, launch, work))
     return error;
-  const int64_t endNs = recorder.now();
-  recorder.add(HostActivity::Launch, name, startNs, endNs, record.correlation);
-  if (device.isGPU())
-    return llvm::Error::success();
-  // The work was done when the call returned.
-  record.startNs = startNs;
-  record.endNs = endNs;
-  recorder.add(record, name, launch);
+  recorder.add(HostActivity::Launch, name, startNs, recorder.now(),
+               record.correlation);
   return llvm::Error::success();
 }
 
 llvm::Error RecordingDevice::finishTiming() {
   const int64_t startNs = recorder.now();
-  if (llvm::Error error = device.synchronize())
+  if (llvm::Error error = device.synchronizeAll())
     return error;
   if (pending.empty())
     return llvm::Error::success();
@@ -196,8 +189,7 @@ llvm::Error RecordingDevice::launch(LoadedKernel &kernel, int64_t grid,
 llvm::Error RecordingDevice::synchronize(Stream stream) {
   const int64_t startNs = recorder.now();
   llvm::Error error = device.synchronize(stream);
-  // A CPU's work is done before.
-  if (isTiming && device.isGPU())
+  if (isTiming)
     recorder.add(HostActivity::Wait, "synchronize", startNs, recorder.now());
   return error;
 }

@@ -11,8 +11,7 @@
 namespace attn {
 
 /// A device that does what another does, and keeps the kernels' machine code
-/// and, where nothing better does, the times: between events on a GPU, by the
-/// host's clock on a CPU.
+/// and, where nothing better does, the times between events.
 class RecordingDevice : public Device {
 public:
   RecordingDevice(Device &device, Recorder &recorder)
@@ -81,6 +80,10 @@ public:
   }
   llvm::Error record(Event &event) override { return device.record(event); }
   llvm::Error synchronize(Stream stream) override;
+  llvm::Error synchronizeAll() override { return device.synchronizeAll(); }
+  llvm::Error setObserver(WorkObserver *observer) override {
+    return device.setObserver(observer);
+  }
   llvm::Expected<double> getElapsedMicroseconds(Event &start,
                                                 Event &end) override {
     return device.getElapsedMicroseconds(start, end);

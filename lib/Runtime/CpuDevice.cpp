@@ -20,8 +20,10 @@ using KernelFunction = void (*)(void **params, int32_t programId);
 constexpr size_t kAlignment = 256;
 
 struct CpuKernel : LoadedKernel {
-  explicit CpuKernel(KernelFunction function) : function(function) {}
+  CpuKernel(KernelFunction function, const Kernel &kernel)
+      : function(function), kernel(kernel) {}
   KernelFunction function;
+  Kernel kernel;
 };
 
 struct CpuModule : LoadedModule {
@@ -34,7 +36,7 @@ struct CpuModule : LoadedModule {
       return llvm::createStringError("the code has no kernel '" + kernel.name +
                                      "'");
     return std::make_unique<CpuKernel>(
-        reinterpret_cast<KernelFunction>(address));
+        reinterpret_cast<KernelFunction>(address), kernel);
   }
 
   std::function<void *(llvm::StringRef)> lookup;
@@ -97,11 +99,28 @@ public:
   }
   llvm::Error copy(DeviceAddress dst, DeviceAddress src, int64_t bytes,
                    Stream) override {
-    return upload(dst, toPointer(src), bytes);
+    const auto start = std::chrono::steady_clock::now();
+    std::memcpy(toPointer(dst), toPointer(src), bytes);
+    if (WorkObserver *current = observer)
+      current->onCopy(bytes, start, std::chrono::steady_clock::now());
+    return llvm::Error::success();
   }
   llvm::Error memset(DeviceAddress dst, uint8_t value, int64_t bytes,
                      Stream) override {
+    const auto start = std::chrono::steady_clock::now();
     std::memset(toPointer(dst), value, bytes);
+    if (WorkObserver *current = observer)
+      current->onMemset(bytes, start, std::chrono::steady_clock::now());
+    return llvm::Error::success();
+  }
+
+  llvm::Error setObserver(WorkObserver *newObserver) override {
+    WorkObserver *none = nullptr;
+    if (!newObserver)
+      observer = nullptr;
+    else if (!observer.compare_exchange_strong(none, newObserver))
+      return llvm::createStringError(
+          "the CPU's work is being observed already");
     return llvm::Error::success();
   }
 
@@ -130,13 +149,16 @@ private:
   }
 
   llvm::DefaultThreadPool pool;
+  std::atomic<WorkObserver *> observer = nullptr;
 };
 
 } // namespace
 
 llvm::Error CpuDevice::launch(LoadedKernel &kernel, int64_t grid,
                               llvm::MutableArrayRef<void *> params, Stream) {
-  const KernelFunction function = static_cast<CpuKernel &>(kernel).function;
+  const auto &cpuKernel = static_cast<CpuKernel &>(kernel);
+  const KernelFunction function = cpuKernel.function;
+  const auto start = std::chrono::steady_clock::now();
   // Programs differ in length (causal masks), so each thread takes the next one
   // when it is done with its last. The counter counts in 64 bits since every
   // thread steps once past the end.
@@ -150,6 +172,9 @@ llvm::Error CpuDevice::launch(LoadedKernel &kernel, int64_t grid,
     pool.async(drain);
   drain();
   pool.wait();
+  if (WorkObserver *current = observer)
+    current->onKernel(cpuKernel.kernel, grid, start,
+                      std::chrono::steady_clock::now());
   return llvm::Error::success();
 }
 

@@ -178,6 +178,10 @@ public:
   llvm::Expected<std::unique_ptr<Event>> createEvent() override;
   llvm::Error record(Event &event) override;
   llvm::Error synchronize(Stream stream) override;
+  llvm::Error synchronizeAll() override {
+    ScopedContext scope(gpu);
+    return gpu.check(gpu.driver.CtxSynchronize(), "cuCtxSynchronize");
+  }
   llvm::Expected<double> getElapsedMicroseconds(Event &start,
                                                 Event &end) override;
 

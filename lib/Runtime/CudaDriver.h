@@ -102,6 +102,7 @@ constexpr int CU_STREAM_CAPTURE_MODE_RELAXED = 2;
     CUstream)                                                                  \
   X(StreamCreate, "cuStreamCreate", CUstream *, unsigned)                      \
   X(StreamDestroy, "cuStreamDestroy_v2", CUstream)                             \
+  X(CtxSynchronize, "cuCtxSynchronize", )                                      \
   X(StreamSynchronize, "cuStreamSynchronize", CUstream)                        \
   X(StreamIsCapturing, "cuStreamIsCapturing", CUstream, int *)                 \
   X(ThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode",      \

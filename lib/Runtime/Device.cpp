@@ -8,6 +8,7 @@ using namespace attn;
 LoadedKernel::~LoadedKernel() = default;
 LoadedModule::~LoadedModule() = default;
 Event::~Event() = default;
+WorkObserver::~WorkObserver() = default;
 Device::~Device() = default;
 
 llvm::Error Device::encodeTensorMap(DeviceAddress, const TensorMapShape &,

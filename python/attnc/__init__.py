@@ -15,9 +15,10 @@ import sys as _sys
 from ._attention import attention
 from ._kernel import Kernel, compile
 from ._library import AttncError, version
+from ._profile import Profile, profile
 
 if "torch" in _sys.modules:
     from . import _torch  # noqa: F401
 
-__all__ = ["AttncError", "Kernel", "attention", "compile", "version"]
+__all__ = ["AttncError", "Kernel", "Profile", "attention", "compile", "profile", "version"]
 __version__ = "0.1.0"

@@ -57,6 +57,24 @@ _SIGNATURES = {
             ctypes.c_size_t,
         ],
     ),
+    "attnc_profiler_create": (ctypes.c_void_p, [ctypes.POINTER(Options)]),
+    "attnc_profiler_release": (None, [ctypes.c_void_p]),
+    "attnc_profiler_begin": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p]),
+    "attnc_profiler_begin_phase": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p]),
+    "attnc_profiler_end_phase": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int64]),
+    "attnc_profiler_end": (ctypes.c_int, [ctypes.c_void_p]),
+    "attnc_profiler_save": (ctypes.c_char_p, [ctypes.c_void_p]),
+    "attnc_profile_show": (
+        ctypes.c_char_p,
+        [
+            ctypes.c_char_p,
+            ctypes.c_size_t,
+            ctypes.c_char_p,
+            ctypes.c_int64,
+            ctypes.POINTER(ctypes.c_int),
+        ],
+    ),
+    "attnc_profile_trace": (ctypes.c_char_p, [ctypes.c_char_p, ctypes.c_size_t]),
 }
 
 

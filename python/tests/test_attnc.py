@@ -1,5 +1,6 @@
 """The package on the CPU, against float64 in numpy."""
 
+import json
 import os
 import subprocess
 import sys
@@ -247,6 +248,63 @@ class KernelTest(unittest.TestCase):
                 (entry,) = os.listdir(folder)
                 # The next two find it damaged.
                 os.truncate(os.path.join(folder, entry), 100)
+
+
+class ProfileTest(unittest.TestCase):
+    def setUp(self):
+        self.tensors = make()
+
+    def profile(self):
+        fused = lambda: attnc.attention(*self.tensors)  # noqa: E731
+        naive = lambda: attnc.attention(*self.tensors, is_causal=True, backend="naive")  # noqa: E731
+        return attnc.profile({"fused": fused, "naive": naive}, repeat=3, warmup=1, target="cpu")
+
+    def test_sees_the_kernels(self):
+        profile = self.profile()
+        fused, naive = profile.data["regions"]
+        self.assertEqual([kernel["calls"] for kernel in fused["summary"]["kernels"]], [3])
+        self.assertEqual(len(naive["summary"]["kernels"]), 6)
+        # The first call, one to warm up, and three.
+        self.assertEqual(len(fused["device"]["rows"]), 5)
+        self.assertTrue(profile.expect("fused:kernels=1,naive:kernels=5,naive:copies=1,time<60s"))
+        self.assertFalse(profile.expect("copies=0"))
+        self.assertRegex(profile.show_guesses("naive:copies=0"), r"naive:copies=0 +1 +wrong")
+        self.assertIn("[hidden-copy]", str(profile))
+        self.assertIn("In 7 layers", profile.show(layers=7))
+
+    def test_saves(self):
+        profile = self.profile()
+        with tempfile.TemporaryDirectory() as folder:
+            profile.save(os.path.join(folder, "p.json"))
+            with open(os.path.join(folder, "p.json")) as file:
+                self.assertEqual(json.load(file), profile.data)
+            profile.save_trace(os.path.join(folder, "t.json"))
+            with open(os.path.join(folder, "t.json")) as file:
+                phases = {event["ph"] for event in json.load(file)["traceEvents"]}
+            self.assertTrue({"X", "s", "f"} <= phases)
+            self.assertEqual(len(os.listdir(folder)), 2)
+            with self.assertRaises(FileNotFoundError):
+                profile.save(os.path.join(folder, "none", "p.json"))
+
+    def test_refusals(self):
+        profile = attnc.profile(lambda: None, target="cpu")
+        self.assertIn("nothing was seen on the device", str(profile))
+        with self.assertRaisesRegex(attnc.AttncError, "unknown key 'kernel'"):
+            profile.expect("kernel=1")
+        with self.assertRaisesRegex(ValueError, "repeat needs 1 or more"):
+            attnc.profile(lambda: None, repeat=0)
+        with self.assertRaisesRegex(attnc.AttncError, "unknown target 'sm_1'"):
+            attnc.profile(lambda: None, target="sm_1")
+
+        def fail():
+            raise KeyError("theirs")
+
+        with self.assertRaisesRegex(KeyError, "theirs"):
+            attnc.profile(fail, target="cpu")
+        # The next one can be recorded; two at a time can't.
+        nested = lambda: attnc.profile(lambda: None, target="cpu")  # noqa: E731
+        with self.assertRaisesRegex(attnc.AttncError, "observed already"):
+            attnc.profile(nested, target="cpu")
 
 
 @unittest.skipIf(torch is None, "torch can't be imported")

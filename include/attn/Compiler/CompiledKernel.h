@@ -31,6 +31,11 @@ struct KernelOptions {
   std::function<void(llvm::StringRef)> onSecondKernel;
 };
 
+/// The device of all kernels that are compiled with such options: one a GPU
+/// and process, and one CPU.
+llvm::Expected<std::shared_ptr<Device>>
+getSharedDevice(const KernelOptions &options);
+
 /// A loaded kernel (or kernel sequence). A handle: copies are the same kernel,
 /// which lives as long as one of them. Everything may be called from any
 /// thread.

@@ -21,7 +21,8 @@ namespace attn {
 ///   region = profiler.end();
 ///
 /// On a GPU with CUPTI everything that this process runs there is recorded,
-/// whoever launches it. Else what goes through getDevice().
+/// whoever launches it; without CUPTI, what goes through getDevice(). On a CPU,
+/// all that the device runs.
 class Profiler {
 public:
   /// `device` must outlive this.
@@ -30,6 +31,10 @@ public:
 
   /// Does what the device does, and records it.
   Device &getDevice();
+
+  /// Fails, and says what is missing, where only work through getDevice() is
+  /// recorded.
+  llvm::Error checkSeesAll() const;
 
   /// Starts a region; what was recorded since the last is dropped.
   llvm::Error begin(llvm::StringRef name, llvm::StringRef target);

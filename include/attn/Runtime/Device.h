@@ -7,6 +7,7 @@
 #include "attn/Runtime/Occupancy.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/Error.h"
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -70,6 +71,18 @@ public:
 class Event {
 public:
   virtual ~Event();
+};
+
+/// Is told of work once it is done, by a device whose calls return only then.
+class WorkObserver {
+public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  virtual ~WorkObserver();
+  virtual void onKernel(const Kernel &kernel, int64_t grid, TimePoint start,
+                        TimePoint end) = 0;
+  virtual void onCopy(int64_t bytes, TimePoint start, TimePoint end) = 0;
+  virtual void onMemset(int64_t bytes, TimePoint start, TimePoint end) = 0;
 };
 
 /// What holds the clock of the multiprocessors.
@@ -145,6 +158,14 @@ public:
   /// Waits for all work of the stream; reports what went wrong in it.
   virtual llvm::Error synchronize(Stream stream) = 0;
   llvm::Error synchronize() { return synchronize(getOwnStream()); }
+  /// For all work of this process on the device, whoever enqueued it.
+  virtual llvm::Error synchronizeAll() { return synchronize(); }
+
+  /// The CPU: tells `observer` of all work from now on; null: nobody. There can
+  /// be one, which must outlive the work. A GPU's driver is asked instead.
+  virtual llvm::Error setObserver(WorkObserver *) {
+    return llvm::Error::success();
+  }
   /// Between two recorded and completed events.
   virtual llvm::Expected<double> getElapsedMicroseconds(Event &start,
                                                         Event &end) = 0;

@@ -1,0 +1,152 @@
+//===- Profiler.cpp - Profiles from C -------------------------------------===//
+
+#include "attn/Profile/Profiler.h"
+#include "Common.h"
+#include "attn/Profile/Print.h"
+#include "attn/Profile/Trace.h"
+
+using namespace attn;
+using namespace attn::capi;
+
+struct attnc_profiler {
+  explicit attnc_profiler(std::shared_ptr<Device> device)
+      : device(std::move(device)), profiler(*this->device) {}
+
+  const std::shared_ptr<Device> device;
+  Profiler profiler;
+  ProfileFile file;
+  bool knowsEnvironment = false;
+  std::string text;
+};
+
+static llvm::Expected<attnc_profiler *> create(const attnc_options *caller) {
+  llvm::Expected<KernelOptions> options = getOptions(caller);
+  if (!options)
+    return options.takeError();
+  llvm::Expected<std::shared_ptr<Device>> device = getSharedDevice(*options);
+  if (!device)
+    return device.takeError();
+  auto profiler = std::make_unique<attnc_profiler>(std::move(*device));
+  if (llvm::Error error = profiler->profiler.checkSeesAll())
+    return std::move(error);
+  return profiler.release();
+}
+
+attnc_profiler *attnc_profiler_create(const attnc_options *options) {
+  llvm::Expected<attnc_profiler *> profiler = create(options);
+  if (profiler)
+    return *profiler;
+  keep(profiler.takeError());
+  return nullptr;
+}
+
+void attnc_profiler_release(attnc_profiler *profiler) { delete profiler; }
+
+int attnc_profiler_begin(attnc_profiler *profiler, const char *name) {
+  return report(
+      profiler->profiler.begin(name, getBestTarget(*profiler->device)));
+}
+
+int attnc_profiler_begin_phase(attnc_profiler *profiler, const char *name) {
+  profiler->profiler.beginPhase(name);
+  return 0;
+}
+
+int attnc_profiler_end_phase(attnc_profiler *profiler, int64_t calls) {
+  if (calls < 1)
+    return report(llvm::createStringError("a phase has one call or more"));
+  return report(profiler->profiler.endPhase(calls));
+}
+
+int attnc_profiler_end(attnc_profiler *profiler) {
+  llvm::Expected<RegionProfile> region = profiler->profiler.end();
+  if (!region)
+    return report(region.takeError());
+  profiler->file.regions.push_back(std::move(*region));
+  return 0;
+}
+
+/// Measures the device's rates the first time; clocks are those of the regions.
+static llvm::Error describeEnvironment(attnc_profiler &profiler) {
+  if (profiler.knowsEnvironment)
+    return llvm::Error::success();
+  llvm::Expected<ProfileEnvironment> environment =
+      profiler.profiler.describeEnvironment();
+  if (!environment)
+    return environment.takeError();
+  profiler.file.environment = std::move(*environment);
+  profiler.file.environment.versions["attnc"] = attnc_version();
+  profiler.knowsEnvironment = true;
+  return llvm::Error::success();
+}
+
+const char *attnc_profiler_save(attnc_profiler *profiler) {
+  if (llvm::Error error = describeEnvironment(*profiler)) {
+    keep(std::move(error));
+    return nullptr;
+  }
+  profiler->text.clear();
+  llvm::raw_string_ostream os(profiler->text);
+  writeProfile(os, profiler->file);
+  return profiler->text.c_str();
+}
+
+//===----------------------------------------------------------------------===//
+// Saved profiles
+//===----------------------------------------------------------------------===//
+
+static std::string &getText() {
+  static thread_local std::string text;
+  text.clear();
+  return text;
+}
+
+static llvm::Error show(llvm::StringRef profile, const char *expect,
+                        int64_t layers, std::string &text, bool &allRight) {
+  llvm::Expected<ProfileFile> file = parseProfile(profile);
+  if (!file)
+    return file.takeError();
+  std::vector<Expectation> expectations;
+  if (expect) {
+    auto parsed = parseExpectations(expect);
+    if (!parsed)
+      return parsed.takeError();
+    expectations = std::move(*parsed);
+  }
+  if (llvm::Error error = checkRegionNames(expectations, *file))
+    return error;
+  PrintOptions options;
+  options.expectations = expectations;
+  options.layers = layers;
+  llvm::raw_string_ostream os(text);
+  allRight = printProfile(os, *file, options);
+  return llvm::Error::success();
+}
+
+const char *attnc_profile_show(const char *profile, size_t length,
+                               const char *expect, int64_t layers,
+                               int *all_right) {
+  std::string &text = getText();
+  bool allRight = false;
+  if (llvm::Error error = show(llvm::StringRef(profile, length), expect, layers,
+                               text, allRight)) {
+    keep(std::move(error));
+    return nullptr;
+  }
+  if (all_right)
+    *all_right = allRight;
+  return text.c_str();
+}
+
+const char *attnc_profile_trace(const char *profile, size_t length) {
+  llvm::Expected<ProfileFile> file =
+      parseProfile(llvm::StringRef(profile, length));
+  if (!file) {
+    keep(file.takeError());
+    return nullptr;
+  }
+  std::string &text = getText();
+  llvm::raw_string_ostream os(text);
+  writeTrace(os, *file);
+  return text.c_str();
+}

@@ -1,0 +1,125 @@
+"""Profiles of anything that runs on a device."""
+
+import ctypes
+import json
+import os
+import tempfile
+
+from ._library import Options, last_error, library
+
+
+class Profile:
+    """What profile() recorded; str() of it is what attn-prof shows."""
+
+    def __init__(self, text):
+        self._text = text
+        #: docs/Profile.md
+        self.data = json.loads(text)
+
+    def __str__(self):
+        return self.show()
+
+    def __repr__(self):
+        regions = ", ".join(region["name"] for region in self.data["regions"])
+        return f"<attnc.Profile of {regions} on {self.data['environment']['device']}>"
+
+    def show(self, layers=0):
+        """Tables and findings as text; with `layers`, what each costs in a model of so many."""
+        return self._show(None, layers)[0]
+
+    def expect(self, guesses):
+        """Checks guesses such as "kernels=1,path=HGMMA,time<120us" (docs/Profile.md).
+
+        Returns whether all are right; show_guesses() says which.
+        """
+        return self._show(guesses, 0)[1]
+
+    def show_guesses(self, guesses, layers=0):
+        """As show(), with each guess marked right or wrong beside what was measured."""
+        return self._show(guesses, layers)[0]
+
+    def save(self, path):
+        """For attn-prof."""
+        _write(path, self._text)
+
+    def save_trace(self, path):
+        """For Perfetto or chrome://tracing."""
+        text = library.attnc_profile_trace(self._text, len(self._text))
+        if text is None:
+            raise last_error()
+        _write(path, text)
+
+    def _show(self, guesses, layers):
+        all_right = ctypes.c_int()
+        text = library.attnc_profile_show(
+            self._text,
+            len(self._text),
+            None if guesses is None else guesses.encode(),
+            layers,
+            ctypes.byref(all_right),
+        )
+        if text is None:
+            raise last_error()
+        return text.decode(), bool(all_right.value)
+
+
+def profile(function, *, repeat=20, warmup=3, target="native", device=0):
+    """Records what a function without arguments runs on the device.
+
+    `function`: or a dictionary of several by name, to compare. Each is called
+    once, `warmup` times, and `repeat` times that are reported. On a GPU all
+    kernels are seen, torch's as well; that needs CUPTI. Returns a Profile.
+
+        print(attnc.profile({"ours": lambda: attnc.attention(q, k, v), "torch": lambda: sdpa(q, k, v)}))
+    """
+    if repeat < 1 or warmup < 0:
+        raise ValueError("repeat needs 1 or more, warmup 0 or more")
+    functions = function if isinstance(function, dict) else {getattr(function, "__name__", "region"): function}
+    options = Options(ctypes.sizeof(Options), None, target.encode(), None, None, device)
+    profiler = library.attnc_profiler_create(ctypes.byref(options))
+    if not profiler:
+        raise last_error()
+    try:
+        for name, call in functions.items():
+            _record(profiler, name, call, repeat, warmup)
+        text = library.attnc_profiler_save(profiler)
+        if text is None:
+            raise last_error()
+        return Profile(text)
+    finally:
+        library.attnc_profiler_release(profiler)
+
+
+def _record(profiler, name, call, repeat, warmup):
+    _check(library.attnc_profiler_begin(profiler, name.encode()))
+    _phase(profiler, "first", call, 1)
+    # Its end waits, so that none of it is left when the next phase begins.
+    if warmup:
+        _phase(profiler, "warm-up", call, warmup)
+    _phase(profiler, "steady", call, repeat)
+    _check(library.attnc_profiler_end(profiler))
+
+
+def _phase(profiler, name, call, count):
+    _check(library.attnc_profiler_begin_phase(profiler, name.encode()))
+    for _ in range(count):
+        call()
+    _check(library.attnc_profiler_end_phase(profiler, count))
+
+
+def _check(status):
+    if status:
+        raise last_error()
+
+
+def _write(path, data):
+    """Whole or not at all."""
+    folder = os.path.dirname(os.path.abspath(path))
+    with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
+        try:
+            file.write(data)
+        except BaseException:
+            os.unlink(file.name)
+            raise
+    os.chmod(file.name, 0o644)
+    os.replace(file.name, path)
