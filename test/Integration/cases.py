@@ -188,6 +188,16 @@ def reported():
 CAPTURE_SHAPES = ((2, 4, 2, 129, 129), (2, 2, 1, 33, 200), (3, 6, 3, 200, 33), (1, 2, 2, 1, 77), (2, 2, 2, 128, 192))
 
 
+def score_terms():
+    """Sums of scores that are taken apart: parts of rows, keys and elements."""
+    for n, (score, mask) in enumerate(
+        (("alibi_symmetric", "causal"), ("alibi_symmetric", None), ("sum", None), ("sum", "window"), ("negated", "causal"))
+    ):
+        shape = SHAPES[(1, 3, 5, 4, 1)[n]]
+        yield Case(f"score-terms-{score}-{mask or 'all'}", DTYPES[n % 3], 64, shape, score, mask, lse=True)
+    yield Case("score-terms-negative-scale", "f32", 64, (1, 2, 2, 40, 50), "sum", scale=-0.3, lse=True)
+
+
 def captures():
     """Every rule that reads captured tensors, in every variant, with dtypes and shapes taken in turn."""
     turn = itertools.count()
@@ -296,4 +306,4 @@ def sequences():
 
 
 def all_cases():
-    return [*matrix(), *head_dims(), *reported(), *captures(), *bounded_masks(), *sinks(), *sequences()]
+    return [*matrix(), *head_dims(), *reported(), *score_terms(), *captures(), *bounded_masks(), *sinks(), *sequences()]

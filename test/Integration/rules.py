@@ -57,6 +57,57 @@ def _alibi_slope(h):
 
 
 SCORES = {
+    "alibi_symmetric": (
+        _POSITION
+        + _ALIBI_SLOPE
+        + """
+      %low = arith.minsi %kv_idx, %pos : i32
+      %high = arith.maxsi %pos, %kv_idx : i32
+      %d = arith.subi %low, %high : i32
+      %df = arith.sitofp %d : i32 to f32
+      %bias = arith.mulf %slope, %df : f32
+      %r = arith.addf %s, %bias : f32""",
+        lambda s, b, h, i, j, nq, nk: s - _alibi_slope(h) * abs(j - (i + nk - nq)),
+    ),
+    # All that a sum can be made of, and a factor of the whole.
+    "sum": (
+        """
+      %two = arith.constant 2.0 : f32
+      %qf = arith.sitofp %q_idx : i32 to f32
+      %kf = arith.sitofp %kv_idx : i32 to f32
+      %tenth = arith.constant 0.1 : f32
+      %k1 = arith.mulf %kf, %tenth : f32
+      %cap = arith.constant 3.0 : f32
+      %a = arith.divf %s, %cap : f32
+      %t = math.tanh %a : f32
+      %x = arith.subf %s, %qf : f32
+      %y = arith.addf %t, %k1 : f32
+      %z = arith.addf %x, %y : f32
+      %w = arith.negf %z : f32
+      %r = arith.divf %w, %two : f32""",
+        lambda s, b, h, i, j, nq, nk: -(s - i + np.tanh(s / 3) + 0.1 * j) / 2,
+    ),
+    "negated": (
+        """
+      %r = arith.negf %s : f32""",
+        lambda s, b, h, i, j, nq, nk: -s,
+    ),
+    # Every third query sees nothing, by a score of -inf.
+    "row_bias": (
+        """
+      %x = attn.capture_load %rows[%b, %h, %q_idx] : {rows} -> f32
+      %r = arith.addf %s, %x : f32""",
+        lambda s, b, h, i, j, nq, nk, rows: s + rows[b, h, i],
+        {
+            "rows": Capture(
+                "f32",
+                ("b", "h", "q"),
+                lambda random, shape, case: np.where(
+                    np.arange(shape[2]) % 3 == 1, -np.inf, 20 * random.standard_normal(shape)
+                ),
+            )
+        },
+    ),
     "softcap": (
         """
       %cap = arith.constant 5.0 : f32

@@ -2,14 +2,20 @@
 
 #include "MaskPrepass.h"
 #include "RuleReader.h"
+#include "ScoreTerms.h"
 #include "SequenceBuilder.h"
 #include "attn/Conversion/Passes.h"
 #include "attn/Dialect/Attn/IR/AttnSupport.h"
 #include "attn/Dialect/Tile/IR/TileOps.h"
+#include "attn/Dialect/Tile/Transforms/RegionInliner.h"
 #include "attn/Target/ScheduleTable.h"
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace mlir::attn {
@@ -74,14 +80,6 @@ std::string getKernelName(AttentionOp op, MatmulChoice matmul,
   return name;
 }
 
-/// The scale, if it can be folded into the exponent of the softmax.
-std::optional<float> getFoldableScale(AttentionOp op) {
-  std::optional<float> scale = op.getConstantScale();
-  if (op.hasScoreMod() || !scale || !(*scale > 0))
-    return std::nullopt;
-  return scale;
-}
-
 /// How the kernel's warps share the work; none if `target` has no such kernels.
 WarpRolesAttr getWarpRoles(ScheduleAttr schedule, const TargetInfo &target) {
   if (!target.hasWarpRoles)
@@ -139,7 +137,7 @@ public:
     zero = i32(0);
     buildProgram();
     minusInf = floatConstant(-std::numeric_limits<float>::infinity());
-    softmaxScale = floatConstant(getFoldableScale(op).value_or(1.0f));
+    softmaxScale = floatConstant(1.0f);
     q = loadTile(sequences.getQueries(op.getQ()), blockM, head, qStart);
     buildKVLoop();
     buildEpilogue(loop.getResult(0), loop.getResult(1), loop.getResult(2));
@@ -370,16 +368,12 @@ private:
   }
 
   SmallVector<Value> buildScore(Value kv, Value scores) {
-    if (!getFoldableScale(op))
+    if (op.hasScoreMod())
+      scores = buildScoreMod(kv, scores);
+    else if (!foldIntoSoftmax(getScale()))
       scores = arith::MulFOp::create(
           builder, scores,
           tensor::SplatOp::create(builder, scores.getType(), getScale()));
-    if (op.hasScoreMod()) {
-      auto mod = tile::ScoreModOp::create(builder, scores.getType(), scores,
-                                          qStart, kv);
-      inlineScoreMod(mod.getBody());
-      scores = mod;
-    }
     auto mask =
         tile::MaskOp::create(builder, scores.getType(), scores, qStart, kv);
     buildMask(mask.getBody());
@@ -390,6 +384,127 @@ private:
       mask.setBoundsRows(bounds->rows);
     }
     return {mask};
+  }
+
+  /// Makes a positive constant factor of the scores the softmax's scale, which
+  /// takes no operation of its own.
+  bool foldIntoSoftmax(Value factor) {
+    APFloat constant(0.0f);
+    if (!matchPattern(factor, m_ConstantFloat(&constant)) ||
+        constant.isNegative() || !constant.isNormal())
+      return false;
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(loop);
+    softmaxScale = floatConstant(constant.convertToFloat());
+    return true;
+  }
+
+  /// The body gets the scores before scaling. As far as it is linear in them,
+  /// scaling and what it adds are one multiply-add, or no operation at all.
+  Value buildScoreMod(Value kv, Value scores) {
+    auto mod =
+        tile::ScoreModOp::create(builder, scores.getType(), scores, qStart, kv);
+    inlineScoreMod(mod.getBody());
+    Block &body = mod.getBody().front();
+    ScoreTerms terms = splitScore(body, qStart);
+    if (terms.row)
+      rowTerm = buildRowTerm(body, terms.row);
+
+    OpBuilder::InsertionGuard guard(builder);
+    auto yield = cast<tile::YieldOp>(body.getTerminator());
+    builder.setInsertionPoint(yield);
+    Value factor;
+    if (terms.factor)
+      factor = builder.createOrFold<arith::MulFOp>(builder.getLoc(),
+                                                   terms.factor, getScale());
+    if (factor && !terms.element && foldIntoSoftmax(factor)) {
+      mod.erase();
+      return scores;
+    }
+    yield->setOperand(0, combineTerms(body.getArgument(0), factor, terms));
+    // What the terms replace.
+    for (Operation &inner : llvm::make_early_inc_range(llvm::reverse(body)))
+      if (isOpTriviallyDead(&inner))
+        inner.erase();
+    return mod;
+  }
+
+  /// factor * score + element, where the element's own scores are scaled.
+  Value combineTerms(Value score, Value factor, const ScoreTerms &terms) {
+    Value result = terms.element;
+    if (!factor && !result)
+      return floatConstant(0.0f);
+    if (result && !score.use_empty())
+      result = scaleScores(score, result);
+    if (!factor)
+      return result;
+    if (!result)
+      return binary<arith::MulFOp>(score, factor);
+    return math::FmaOp::create(builder, score, factor, result);
+  }
+
+  /// Replaces the score in the body around by the scaled one. Returns what
+  /// `element` is then.
+  Value scaleScores(Value score, Value element) {
+    Block *body = score.getParentBlock();
+    auto uses = llvm::map_to_vector(score.getUses(),
+                                    [](OpOperand &use) { return &use; });
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(body);
+    Value scale = getScale();
+    Value scaled = binary<arith::MulFOp>(score, scale);
+    for (OpOperand *use : uses)
+      use->set(scaled);
+    if (element == score)
+      return scaled;
+    // score * scale / cap is one product.
+    for (Operation *user : llvm::make_early_inc_range(scaled.getUsers()))
+      if (std::optional<float> factor =
+              getConstantFactor(user, scaled, scale)) {
+        builder.setInsertionPoint(user);
+        Value product = binary<arith::MulFOp>(score, floatConstant(*factor));
+        user->replaceAllUsesWith(ValueRange(product));
+        if (element == user->getResult(0))
+          element = product;
+        user->erase();
+      }
+    return element;
+  }
+
+  /// scale * f where `op` is `scaled` times or by a constant and f that factor.
+  static std::optional<float> getConstantFactor(Operation *op, Value scaled,
+                                                Value scale) {
+    APFloat result(0.0f), other(0.0f);
+    if (!isa<arith::MulFOp, arith::DivFOp>(op) || op->getOperand(0) != scaled ||
+        !matchPattern(scale, m_ConstantFloat(&result)) ||
+        !matchPattern(op->getOperand(1), m_ConstantFloat(&other)))
+      return std::nullopt;
+    if (isa<arith::MulFOp>(op))
+      result.multiply(other, APFloat::rmNearestTiesToEven);
+    else
+      result.divide(other, APFloat::rmNearestTiesToEven);
+    if (!result.isNormal())
+      return std::nullopt;
+    return result.convertToFloat();
+  }
+
+  /// The row term of a score_mod, whose body is still there, behind the loop.
+  Value buildRowTerm(Block &body, Value term) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointAfter(loop);
+    auto type = RankedTensorType::get({blockM, blockN}, builder.getF32Type());
+    tile::RegionInliner inliner(builder, op.getLoc(), type);
+    inliner.mapIndex(body.getArgument(1), qStart, tile::Extent::Rows);
+    llvm::SetVector<Operation *> slice;
+    BackwardSliceOptions options;
+    options.omitBlockArguments = true;
+    options.inclusive = true;
+    options.filter = [&](Operation *def) { return def->getBlock() == &body; };
+    // Neither fails on the elementwise ops that attn.attention allows.
+    (void)getBackwardSlice(term, &slice, options);
+    for (Operation *inner : slice)
+      (void)inliner.inlineOp(*inner);
+    return inliner.lift(term, tile::Extent::Rows);
   }
 
   Value getScale() {
@@ -525,6 +640,8 @@ private:
     Value output = arith::SelectOp::create(
         builder, isZero(broadcastRows(sum, acc)),
         splat(0.0f, cast<ShapedType>(acc.getType()).getShape()), scaled);
+    if (rowTerm)
+      output = applyRowTerm(output);
     // Made behind the loop, where the offsets take no registers in it.
     SequenceBuilder::Part o = sequences.getQueries(op.getO());
     tile::StoreOp::create(builder, toElementType(output), o.memref,
@@ -544,8 +661,24 @@ private:
     Value lse = arith::AddFOp::create(
         builder, arith::MulFOp::create(builder, max, scales),
         math::LogOp::create(builder, sum));
+    if (rowTerm)
+      lse = arith::AddFOp::create(builder, lse, rowTerm);
     Value empty = tensor::SplatOp::create(builder, rowType(), minusInf);
     return arith::SelectOp::create(builder, isZero(sum), empty, lse);
+  }
+
+  /// A term that all scores of a row share changes no output, unless it is -inf
+  /// (all scores are), NaN or inf.
+  Value applyRowTerm(Value output) {
+    Value poison = binary<arith::MulFOp>(rowTerm, splat(0.0f, {blockM}));
+    Value poisoned =
+        binary<arith::AddFOp>(output, broadcastRows(poison, output));
+    auto type = cast<RankedTensorType>(output.getType());
+    Value isEmpty = arith::CmpFOp::create(
+        builder, arith::CmpFPredicate::OEQ, broadcastRows(rowTerm, output),
+        tensor::SplatOp::create(builder, type, minusInf));
+    return arith::SelectOp::create(builder, isEmpty,
+                                   splat(0.0f, type.getShape()), poisoned);
   }
 
   /// The sink of the program's head, for every row.
@@ -587,6 +720,8 @@ private:
   Value qLen, kvLen, batch, head, kvHead, qStart;
   SequenceBuilder::Part keys, values;
   Value zero, minusInf, softmaxScale, q;
+  /// What the score_mod adds to all scores of a row, if anything.
+  Value rowTerm;
   tile::KVLoopOp loop;
 };
 

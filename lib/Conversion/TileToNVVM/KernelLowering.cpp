@@ -4,6 +4,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
@@ -509,6 +510,15 @@ LogicalResult KernelLowering::lowerElementwise(Operation *op) {
   return success();
 }
 
+/// 1 / x where an error of an ulp, and 0 instead of a subnormal, will do.
+static bool isApproximateInverse(Operation *op) {
+  auto div = dyn_cast<arith::DivFOp>(op);
+  return div && getElementTypeOrSelf(div.getType()).isF32() &&
+         matchPattern(div.getLhs(), m_OneFloat()) &&
+         arith::bitEnumContainsAll(div.getFastmath(),
+                                   arith::FastMathFlags::afn);
+}
+
 /// The LLVM or NVVM intrinsic of an f32 math operation; empty if there is none
 /// without a library.
 static StringRef getMathIntrinsic(Operation *op) {
@@ -532,6 +542,9 @@ static StringRef getMathIntrinsic(Operation *op) {
 /// One element of an arith or math operation.
 FailureOr<Value> KernelLowering::lowerMath(Operation *op, ValueRange operands) {
   Type elementType = getElementTypeOrSelf(op->getResult(0));
+  if (isApproximateInverse(op))
+    return emit.intrinsic("llvm.nvvm.rcp.approx.ftz.f", elementType,
+                          operands.drop_front());
   StringRef name = getMathIntrinsic(op);
   if (!name.empty() && elementType.isF32())
     return emit.intrinsic(name, elementType, operands);

@@ -87,8 +87,8 @@ func.func @head_dims(%q: memref<1x2x?x40xf16>, %v: memref<1x2x?x72xf16>, %o: mem
 // CHECK: %[[NK:.*]] = arith.index_cast %[[KEYS]]
 // CHECK: %[[M:.*]] = arith.muli %[[TILE]], %c128_i32
 // CHECK: %[[G:.*]] = arith.divui %[[H]], %c4_i32
-// CHECK: %[[SCALE:.*]] = arith.constant 1.250000e-01 : f32
 // CHECK: tile.load %[[Q]][%[[B]], %[[H]], %[[M]], %c0_i32] : {{.*}} -> tensor<128x64xf16>
+// CHECK: %[[SCALE:.*]] = arith.constant 1.250000e-01 : f32
 // CHECK: %[[R:.*]]:3 = tile.kv_loop ranges(%c0_i32, %c0_i32, %c0_i32, %[[NK]]) step 64
 // CHECK-SAME: qk (%[[KV:[a-z0-9]+]]: i32
 // CHECK:   tile.load %[[K]][%[[B]], %[[G]], %[[KV]], %c0_i32] : {{.*}} -> tensor<64x64xf16>
@@ -120,10 +120,8 @@ func.func @head_dims(%q: memref<1x2x?x40xf16>, %v: memref<1x2x?x72xf16>, %o: mem
 // CHECK: %[[M:.*]] = arith.muli %[[TILE]], %c64_i32
 // CHECK: %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
 // CHECK: tile.mma tf32x3
-// CHECK: tensor.splat %[[SCALE]] : tensor<64x32xf32>
-// CHECK: arith.mulf
-// CHECK: tile.score_mod %{{.*}} at(%[[M]],
-// CHECK:   arith.sitofp %[[H]] : i32 to f32
+// CHECK: tile.score_mod %{{.*}} at(%[[M]], %{{.*}}) (%[[S:.*]]: f32,
+// CHECK:   arith.mulf %[[S]], %[[SCALE]] : f32
 // CHECK: tile.mask
 // CHECK:   arith.cmpi slt
 // CHECK:   arith.cmpi sle

@@ -91,3 +91,22 @@ tile.kernel @divisions(%i: i32, %m: memref<?xi32>) attributes {num_warps = 4 : i
   tile.store %c, %m[%c0] : tensor<64xi32>, memref<?xi32>
   tile.return
 }
+
+// -----
+
+// An error relative to 1 needs no polynomial near 0.
+// CHECK-LABEL: tile.kernel @tanh(
+// CHECK: math.exp2
+// CHECK: arith.divf {{.*}} fastmath<afn>
+// CHECK-NEXT: arith.constant
+// CHECK-NEXT: arith.constant
+// CHECK-NEXT: math.fma
+// CHECK-NOT: arith.select
+// CHECK: tile.store
+tile.kernel @tanh(%m: memref<?xf32>) attributes {num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %t = tile.load %m[%c0] : memref<?xf32> -> tensor<64xf32>
+  %r = math.tanh %t fastmath<afn> : tensor<64xf32>
+  tile.store %r, %m[%c0] : tensor<64xf32>, memref<?xf32>
+  tile.return
+}
