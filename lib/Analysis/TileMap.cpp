@@ -115,6 +115,16 @@ TileMap::Counts TileMap::count() const {
   return counts;
 }
 
+double TileMap::getImbalance() const {
+  int64_t most = 0, total = 0;
+  for (const Row &row : rows) {
+    const int64_t visited = std::max<int64_t>(0, row.end - row.begin);
+    most = std::max(most, visited);
+    total += visited;
+  }
+  return total == 0 ? 1 : double(most) * rows.size() / total;
+}
+
 int64_t TileMap::getNumCellRows() const {
   return llvm::divideCeil(int64_t(rows.size()), rowsInCell);
 }

@@ -5,6 +5,7 @@
 #include "../Support/InputModule.h"
 #include "../Support/ProfileOptions.h"
 #include "../Support/Verifier.h"
+#include "attn/Analysis/TileMap.h"
 #include "attn/Compiler/LoadedProgram.h"
 #include "attn/Profile/Profiler.h"
 #include "attn/Runtime/Report.h"
@@ -103,6 +104,7 @@ private:
   llvm::Expected<VariantReport> execute(LoadedProgram &program);
   llvm::Expected<std::unique_ptr<Invocation>> runFirst(LoadedProgram &program);
   llvm::Error recordProfile(Invocation &invocation);
+  void addWorkImbalance(RegionProfile &region, const Invocation &invocation);
   llvm::Error writeOutputs(const Manifest &manifest) const;
 
   mlir::ModuleOp module;
@@ -229,6 +231,51 @@ static ProfileOptions getProfileOptions() {
   return options;
 }
 
+/// The number of query tiles of a launch, and how unlike their work is; nothing
+/// where that depends on more than the mask.
+static std::optional<std::pair<int64_t, double>>
+mapWork(mlir::ModuleOp module, const Manifest &manifest,
+        llvm::ArrayRef<Tensor> arguments) {
+  CompileOptions options;
+  options.target = manifest.kernelTarget;
+  options.entry = manifest.entry;
+  if (arguments.size() < 2)
+    return std::nullopt;
+  const Tensor &query = arguments[0], &key = arguments[1];
+  if (query.getShape().size() != 4 || key.getShape().size() != 4)
+    return std::nullopt;
+  TileMapOptions mapOptions;
+  mapOptions.queryLength = query.getShape()[2];
+  mapOptions.keyLength = key.getShape()[2];
+  // The kernel compiled: whatever is wrong with a map is no error of the run.
+  mlir::ScopedDiagnosticHandler silence(
+      module.getContext(), [](mlir::Diagnostic &) { return mlir::success(); });
+  auto map = mapTiles(module, options, mapOptions);
+  if (!map) {
+    llvm::consumeError(map.takeError());
+    return std::nullopt;
+  }
+  return std::pair(query.getShape()[0] * query.getShape()[1] *
+                       map->getNumQueryTiles(),
+                   map->getImbalance());
+}
+
+/// Of a fused kernel with a program a tile; a persistent one evens it out.
+void Runner::addWorkImbalance(RegionProfile &region,
+                              const Invocation &invocation) {
+  const Manifest &manifest = invocation.getExecutable().getManifest();
+  if (manifest.variant !=
+      mlir::attn::stringifyVariant(mlir::attn::Variant::Fused))
+    return;
+  const auto work = mapWork(module, manifest, arguments);
+  if (!work)
+    return;
+  for (const TimedStep &step : invocation.getSteps())
+    for (KernelFacts &facts : region.facts)
+      if (facts.name == step.name && step.grid == work->first)
+        facts.workImbalance = work->second;
+}
+
 llvm::Error Runner::recordProfile(Invocation &invocation) {
   const ProfileOptions options = getProfileOptions();
   if (llvm::Error error = invocation.warmUp(options))
@@ -242,6 +289,7 @@ llvm::Error Runner::recordProfile(Invocation &invocation) {
   if (!region)
     return region.takeError();
   addFacts(*region, invocation);
+  addWorkImbalance(*region, invocation);
   region->isWarm = warm;
   region->origin = "compiled";
   profiles.push_back(std::move(*region));

@@ -26,6 +26,11 @@ public:
   /// indices, as captured tensors.
   static FailureOr<TileMap> compute(KernelOp kernel, const TileMapPoint &point);
 
+  int64_t getNumQueryTiles() const { return rows.size(); }
+  /// Of the tiles that a query tile visits, the greatest number over the mean;
+  /// 1 where none is visited.
+  double getImbalance() const;
+
   /// One character a tile, or several tiles, and the counts.
   void print(llvm::raw_ostream &os) const;
 

@@ -26,6 +26,11 @@ for region in profile["regions"]:
     launches = {row["correlation"] for row in host if row["kind"] == "launch"}
     assert {row["correlation"] for row in rows} == launches
 
+# 70 queries are two tiles of 64, which see one and two tiles of keys: 2 over a mean of 1.5.
+(fused,) = profile["regions"][3]["facts"]
+assert abs(fused["work_imbalance"] - 2 / 1.5) < 1e-9, fused
+assert all(facts["work_imbalance"] is None for facts in profile["regions"][0]["facts"])
+
 events = trace["traceEvents"]
 count = sum(len(region["device"]["rows"]) for region in profile["regions"])
 assert trace["otherData"]["records_left_out"] == 0
