@@ -3,6 +3,7 @@
 #include "attn/Compiler/CompiledKernel.h"
 #include "Diagnostics.h"
 #include "attn/Compiler/Compiler.h"
+#include "attn/Runtime/HostWork.h"
 #include "attn/Runtime/Ptxas.h"
 #include "attn/Runtime/TensorMaps.h"
 #include "attn/Target/PTX.h"
@@ -242,8 +243,11 @@ CompiledKernel::Impl::create(llvm::StringRef text,
     return device.takeError();
   std::string key;
   if (options.cache) {
+    HostWorkTimer timer(HostWork::Lookup);
     key = getCacheKey(text, options, **device);
-    if (std::optional<CachedModule> found = options.cache->lookup(key)) {
+    std::optional<CachedModule> found = options.cache->lookup(key);
+    timer.finish(found ? "disk hit" : "miss");
+    if (found) {
       auto impl = load(*found, *device, Origin::Disk);
       if (impl)
         return impl;
@@ -251,9 +255,11 @@ CompiledKernel::Impl::create(llvm::StringRef text,
       llvm::consumeError(impl.takeError());
     }
   }
+  HostWorkTimer timer(HostWork::Compile);
   llvm::Expected<Compilation> compiled = compileText(text, options, **device);
   if (!compiled)
     return compiled.takeError();
+  timer.finish(mlir::attn::stringifyVariant(options.variant));
   auto impl = load(compiled->module, *device, Origin::Compiled);
   if (!impl && compiled->module.image != compiled->ptx &&
       !compiled->ptx.empty()) {
@@ -314,6 +320,7 @@ private:
 
 llvm::Expected<CompiledKernel>
 CompiledKernel::compile(llvm::StringRef text, const KernelOptions &options) {
+  HostWorkTimer timer(HostWork::Lookup);
   // No name has a zero byte.
   llvm::SmallString<128> key;
   llvm::raw_svector_ostream(key)
@@ -322,7 +329,9 @@ CompiledKernel::compile(llvm::StringRef text, const KernelOptions &options) {
       << '\0' << options.avoidsTMA << '\0' << text;
   std::shared_ptr<MemoryCache::Slot> slot = MemoryCache::get().getSlot(key);
   std::lock_guard<std::mutex> lock(slot->mutex);
-  if (!slot->impl) {
+  if (slot->impl) {
+    timer.finish("memory hit");
+  } else {
     auto impl = Impl::create(text, options);
     if (!impl)
       return impl.takeError();

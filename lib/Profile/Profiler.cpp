@@ -4,6 +4,7 @@
 #include "Cupti.h"
 #include "RecordingDevice.h"
 #include "attn/Profile/MachineCode.h"
+#include "attn/Runtime/HostWork.h"
 #include "attn/Runtime/Ptxas.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -45,7 +46,39 @@ private:
   Recorder &recorder;
 };
 
+/// Records what the runtime and the compiler do on the host.
+class HostObserver : public HostWorkObserver {
+public:
+  explicit HostObserver(Recorder &recorder) : recorder(recorder) {}
+
+  void onHostWork(HostWork work, llvm::StringRef detail, TimePoint start,
+                  TimePoint end) override;
+
+private:
+  Recorder &recorder;
+};
+
 } // namespace
+
+static HostActivity getActivity(HostWork work) {
+  switch (work) {
+  case HostWork::Lookup:
+    return HostActivity::Lookup;
+  case HostWork::Compile:
+    return HostActivity::Compile;
+  case HostWork::Plan:
+    return HostActivity::Plan;
+  }
+  llvm_unreachable("unknown work");
+}
+
+/// It has just ended, on a clock that may be another than the recorder's.
+void HostObserver::onHostWork(HostWork work, llvm::StringRef detail,
+                              TimePoint start, TimePoint end) {
+  const int64_t endNs = recorder.now();
+  recorder.add(getActivity(work), detail,
+               endNs - (Recorder::toNs(end) - Recorder::toNs(start)), endNs);
+}
 
 /// The launch is the work itself.
 void CpuObserver::add(DeviceActivity activity, llvm::StringRef name,
@@ -64,7 +97,11 @@ void CpuObserver::add(DeviceActivity activity, llvm::StringRef name,
 
 struct Profiler::Impl {
   explicit Impl(Device &device)
-      : device(device), recordingDevice(device, recorder), observer(recorder) {}
+      : device(device), recordingDevice(device, recorder), observer(recorder),
+        hostObserver(recorder) {}
+
+  llvm::Error startObserving();
+  llvm::Error stopObserving();
 
   void observeClock();
   void addPaths();
@@ -73,6 +110,7 @@ struct Profiler::Impl {
   Recorder recorder;
   RecordingDevice recordingDevice;
   CpuObserver observer;
+  HostObserver hostObserver;
   bool isObserving = false;
   /// Null without CUPTI, for which there is a reason.
   std::unique_ptr<CuptiCollector> cupti;
@@ -95,9 +133,27 @@ Profiler::Profiler(Device &device) : impl(std::make_unique<Impl>(device)) {
     impl->whyNoCupti = llvm::toString(cupti.takeError());
 }
 
-Profiler::~Profiler() {
-  if (impl->isObserving)
-    llvm::consumeError(impl->device.setObserver(nullptr));
+Profiler::~Profiler() { llvm::consumeError(impl->stopObserving()); }
+
+llvm::Error Profiler::Impl::startObserving() {
+  if (isObserving)
+    return llvm::Error::success();
+  if (!setHostWorkObserver(&hostObserver))
+    return llvm::createStringError("a profile is being recorded already");
+  if (llvm::Error error = device.setObserver(&observer)) {
+    setHostWorkObserver(nullptr);
+    return error;
+  }
+  isObserving = true;
+  return llvm::Error::success();
+}
+
+llvm::Error Profiler::Impl::stopObserving() {
+  if (!isObserving)
+    return llvm::Error::success();
+  isObserving = false;
+  setHostWorkObserver(nullptr);
+  return device.setObserver(nullptr);
 }
 
 llvm::Error Profiler::checkSeesAll() const {
@@ -118,12 +174,7 @@ llvm::Error Profiler::begin(llvm::StringRef name, llvm::StringRef target) {
       return error;
   impl->recorder.take();
   impl->recordingDevice.setTiming(impl->device.isGPU() && !impl->cupti);
-  if (impl->isObserving)
-    return llvm::Error::success();
-  if (llvm::Error error = impl->device.setObserver(&impl->observer))
-    return error;
-  impl->isObserving = true;
-  return llvm::Error::success();
+  return impl->startObserving();
 }
 
 //===----------------------------------------------------------------------===//
@@ -193,21 +244,36 @@ void Profiler::Impl::addPaths() {
   }
 }
 
+/// Where the code came from: the costliest of what was seen.
+static llvm::StringRef getOrigin(const RegionProfile &region) {
+  llvm::StringRef origin;
+  for (const HostRecord &record : region.host) {
+    if (record.activity == HostActivity::Compile)
+      return "compiled";
+    if (record.activity != HostActivity::Lookup)
+      continue;
+    if (region.names[record.name] == "disk hit")
+      origin = "disk";
+    else if (region.names[record.name] == "memory hit" && origin.empty())
+      origin = "memory";
+  }
+  return origin;
+}
+
 llvm::Expected<RegionProfile> Profiler::end() {
   Impl &self = *impl;
   if (llvm::Error error = self.recordingDevice.finishTiming())
     return std::move(error);
   self.recordingDevice.setTiming(false);
-  if (self.isObserving)
-    if (llvm::Error error = self.device.setObserver(nullptr))
-      return std::move(error);
-  self.isObserving = false;
+  if (llvm::Error error = self.stopObserving())
+    return std::move(error);
   if (self.cupti)
     if (llvm::Error error = self.cupti->flush())
       return std::move(error);
   if (self.device.isGPU())
     self.addPaths();
   RegionProfile region = self.recorder.take();
+  region.origin = getOrigin(region).str();
   region.name = self.name;
   region.target = self.target;
   region.source = self.cupti            ? "cupti"

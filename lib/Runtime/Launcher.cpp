@@ -1,6 +1,7 @@
 //===- Launcher.cpp - Launches on the caller's memory ---------------------===//
 
 #include "attn/Runtime/Launcher.h"
+#include "attn/Runtime/HostWork.h"
 #include "attn/Runtime/TensorMaps.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -107,6 +108,7 @@ Launcher::getPlan(llvm::ArrayRef<TensorView> arguments) {
       return state->plans.front();
     }
   }
+  HostWorkTimer timer(HostWork::Plan);
   const Manifest &manifest = executable.getManifest();
   llvm::Expected<std::vector<Tensor>> tensors = getTensors(manifest, arguments);
   if (!tensors)
@@ -121,6 +123,7 @@ Launcher::getPlan(llvm::ArrayRef<TensorView> arguments) {
   for (auto [argument, tensor] : llvm::zip_equal(manifest.arguments, *tensors))
     plan->needsMemory.push_back(!argument.isTensor ||
                                 tensor.getNumElements() > 0);
+  timer.finish(manifest.entry);
 
   std::lock_guard<std::mutex> lock(state->mutex);
   // Another thread may have made it meanwhile; then there are two, which is no

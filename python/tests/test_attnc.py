@@ -272,6 +272,24 @@ class ProfileTest(unittest.TestCase):
         self.assertIn("[hidden-copy]", str(profile))
         self.assertIn("In 7 layers", profile.show(layers=7))
 
+    def test_tells_where_the_code_comes_from(self):
+        with tempfile.TemporaryDirectory() as folder:
+            text = TEXT.replace("@scaled", "@profiled")
+            tensors = make(heads=2, dim=8)
+
+            def compile_and_run():
+                attnc.compile(text, "cpu", cache_dir=folder)(*tensors, 1)
+
+            origins = []
+            for _ in range(2):
+                (region,) = attnc.profile(compile_and_run, repeat=2, warmup=0, target="cpu").data["regions"]
+                origins.append(region["origin"])
+                kinds = [row[0] for row in region["host"]["rows"]]
+                self.assertEqual(kinds.count("compile"), int(origins == ["compiled"]))
+                # Planned for the first tensors only.
+                self.assertEqual(kinds.count("plan"), int(origins == ["compiled"]))
+            self.assertEqual(origins, ["compiled", "memory"])
+
     def test_saves(self):
         profile = self.profile()
         with tempfile.TemporaryDirectory() as folder:
@@ -303,7 +321,7 @@ class ProfileTest(unittest.TestCase):
             attnc.profile(fail, target="cpu")
         # The next one can be recorded; two at a time can't.
         nested = lambda: attnc.profile(lambda: None, target="cpu")  # noqa: E731
-        with self.assertRaisesRegex(attnc.AttncError, "observed already"):
+        with self.assertRaisesRegex(attnc.AttncError, "being recorded already"):
             attnc.profile(nested, target="cpu")
 
 

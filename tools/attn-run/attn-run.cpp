@@ -291,7 +291,6 @@ llvm::Error Runner::recordProfile(Invocation &invocation) {
   addFacts(*region, invocation);
   addWorkImbalance(*region, invocation);
   region->isWarm = warm;
-  region->origin = "compiled";
   profiles.push_back(std::move(*region));
   return llvm::Error::success();
 }

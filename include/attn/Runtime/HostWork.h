@@ -1,0 +1,46 @@
+//===- HostWork.h - What the host does beside launching ---------*- C++ -*-===//
+
+#ifndef ATTN_RUNTIME_HOSTWORK_H
+#define ATTN_RUNTIME_HOSTWORK_H
+
+#include "llvm/ADT/StringRef.h"
+#include <chrono>
+
+namespace attn {
+
+/// Look for a compiled kernel in memory or on disk, compile one, and evaluate a
+/// plan for tensors of given shapes and strides.
+enum class HostWork { Lookup, Compile, Plan };
+
+/// Is told of each, from whatever thread does it.
+class HostWorkObserver {
+public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  virtual ~HostWorkObserver();
+  /// `detail`: for a look-up "memory hit", "disk hit" or "miss", else what was
+  /// worked on.
+  virtual void onHostWork(HostWork work, llvm::StringRef detail,
+                          TimePoint start, TimePoint end) = 0;
+};
+
+/// From now on, in all of this process; null: nobody. False if there is one
+/// already. It must outlive the work that it is told of.
+bool setHostWorkObserver(HostWorkObserver *observer);
+
+/// Tells the observer, if there is one, of the time between its making and
+/// finish().
+class HostWorkTimer {
+public:
+  explicit HostWorkTimer(HostWork work);
+  void finish(llvm::StringRef detail);
+
+private:
+  const HostWork work;
+  HostWorkObserver *const observer;
+  HostWorkObserver::TimePoint start;
+};
+
+} // namespace attn
+
+#endif // ATTN_RUNTIME_HOSTWORK_H
