@@ -94,8 +94,7 @@ typedef struct attnc_profiler attnc_profiler;
 
 /** For the device that kernels of such options run on. Null on failure: on a
     GPU it needs CUPTI, which the error says how to find. */
-ATTNC_API attnc_profiler *
-attnc_profiler_create(const attnc_options *options);
+ATTNC_API attnc_profiler *attnc_profiler_create(const attnc_options *options);
 
 /** Null is allowed. */
 ATTNC_API void attnc_profiler_release(attnc_profiler *profiler);

@@ -27,7 +27,9 @@ enum TypeCode : uint8_t {
   kDLInt = 0,
   kDLFloat = 2,
   kDLBfloat = 4,
-  kDLBool = 6
+  kDLBool = 6,
+  kDLFloat8E4M3FN = 10,
+  kDLFloat8E5M2 = 12
 };
 
 struct DLDataType {

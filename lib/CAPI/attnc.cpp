@@ -108,11 +108,12 @@ const char *attnc_device_name(const attnc_kernel *kernel) {
 /// None for a type that no argument has.
 static std::optional<DType> getDType(const DLDataType &type) {
   static constexpr std::tuple<uint8_t, uint8_t, DType> kTypes[] = {
-      {kDLFloat, 16, DType::F16}, {kDLBfloat, 16, DType::BF16},
-      {kDLFloat, 32, DType::F32}, {kDLFloat, 64, DType::F64},
-      {kDLBool, 8, DType::I1},    {kDLInt, 8, DType::I8},
-      {kDLInt, 16, DType::I16},   {kDLInt, 32, DType::I32},
-      {kDLInt, 64, DType::I64}};
+      {kDLFloat, 16, DType::F16},       {kDLBfloat, 16, DType::BF16},
+      {kDLFloat, 32, DType::F32},       {kDLFloat, 64, DType::F64},
+      {kDLBool, 8, DType::I1},          {kDLInt, 8, DType::I8},
+      {kDLInt, 16, DType::I16},         {kDLInt, 32, DType::I32},
+      {kDLInt, 64, DType::I64},         {kDLFloat8E4M3FN, 8, DType::F8E4M3FN},
+      {kDLFloat8E5M2, 8, DType::F8E5M2}};
   for (auto [code, bits, dtype] : kTypes)
     if (type.code == code && type.bits == bits && type.lanes == 1)
       return dtype;

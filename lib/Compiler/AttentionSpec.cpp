@@ -12,6 +12,10 @@ using ::attn::AttentionSpec;
 
 static Type getElementType(::attn::DType dtype, Builder &builder) {
   switch (dtype) {
+  case ::attn::DType::F8E4M3FN:
+    return Float8E4M3FNType::get(builder.getContext());
+  case ::attn::DType::F8E5M2:
+    return Float8E5M2Type::get(builder.getContext());
   case ::attn::DType::F16:
     return builder.getF16Type();
   case ::attn::DType::BF16:

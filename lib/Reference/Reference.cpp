@@ -28,8 +28,11 @@ ReferenceTensor ReferenceTensor::dense(const void *data, Type type,
   return tensor;
 }
 
-static double decode16(const llvm::fltSemantics &semantics, uint16_t bits) {
-  llvm::APFloat value(semantics, llvm::APInt(16, bits));
+template <typename Bits>
+static double decode(const llvm::fltSemantics &semantics, const void *data,
+                     int64_t offset) {
+  const Bits bits = static_cast<const Bits *>(data)[offset];
+  llvm::APFloat value(semantics, llvm::APInt(8 * sizeof(Bits), bits));
   bool losesInfo;
   value.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven,
                 &losesInfo);
@@ -40,9 +43,12 @@ double ReferenceTensor::at(int64_t b, int64_t h, int64_t n, int64_t d) const {
   int64_t offset =
       b * strides[0] + h * strides[1] + n * strides[2] + d * strides[3];
   switch (type) {
+  case Type::F8E4M3FN:
+    return decode<uint8_t>(llvm::APFloat::Float8E4M3FN(), data, offset);
+  case Type::F8E5M2:
+    return decode<uint8_t>(llvm::APFloat::Float8E5M2(), data, offset);
   case Type::F16:
-    return decode16(llvm::APFloat::IEEEhalf(),
-                    static_cast<const uint16_t *>(data)[offset]);
+    return decode<uint16_t>(llvm::APFloat::IEEEhalf(), data, offset);
   case Type::BF16:
     // A bfloat16 is the upper half of a float.
     return llvm::bit_cast<float>(
@@ -68,8 +74,6 @@ static llvm::Error checkSupported(AttentionOp op) {
     return refuse("packed sequences (cu_q, cu_k)");
   if (op.getKvLen() || op.getBlockTable())
     return refuse("a cache (kv_len, block_table)");
-  if (op.getQScale() || op.getKScale() || op.getVScale())
-    return refuse("q, k and v scales");
   return llvm::Error::success();
 }
 
@@ -84,8 +88,31 @@ static llvm::Error checkShape(llvm::StringRef name, mlir::Value value,
   return llvm::Error::success();
 }
 
+static llvm::Error checkInputScale(llvm::StringRef name, mlir::Value value,
+                                   llvm::ArrayRef<double> scale,
+                                   const ReferenceTensor &tensor) {
+  int64_t needed = 0;
+  if (value) {
+    auto type = llvm::cast<mlir::ShapedType>(value.getType());
+    needed = type.getRank() == 2       ? tensor.shape[0] * tensor.shape[1]
+             : type.getDimSize(0) == 1 ? 1
+                                       : tensor.shape[1];
+  }
+  if (static_cast<int64_t>(scale.size()) == needed)
+    return llvm::Error::success();
+  return llvm::createStringError(name + " of the op has " +
+                                 llvm::Twine(needed) + " values, " +
+                                 llvm::Twine(scale.size()) + " are given");
+}
+
 static llvm::Error checkInputs(AttentionOp op, const ReferenceInputs &inputs) {
-  const auto &[q, k, v, scale, captures, sink] = inputs;
+  const auto &[q, k, v, scale, captures, sink, qScale, kScale, vScale] = inputs;
+  if (llvm::Error error = checkInputScale("q_scale", op.getQScale(), qScale, q))
+    return error;
+  if (llvm::Error error = checkInputScale("k_scale", op.getKScale(), kScale, k))
+    return error;
+  if (llvm::Error error = checkInputScale("v_scale", op.getVScale(), vScale, v))
+    return error;
   if (llvm::Error error = checkShape("q", op.getQ(), q))
     return error;
   if (llvm::Error error = checkShape("k", op.getK(), k))
@@ -158,17 +185,32 @@ private:
 };
 } // namespace
 
+/// What the values of `tensor` count.
+static double getInputScale(llvm::ArrayRef<double> scale,
+                            const ReferenceTensor &tensor, int64_t batch,
+                            int64_t head) {
+  if (scale.empty())
+    return 1;
+  if (scale.size() == 1)
+    return scale.front();
+  const size_t heads = tensor.shape[1];
+  return scale[scale.size() == heads ? head : batch * heads + head];
+}
+
 KeysAndValues::KeysAndValues(const ReferenceInputs &inputs, int64_t batch,
                              int64_t head) {
   int64_t numKeys = inputs.k.shape[2];
   int64_t dimQK = inputs.k.shape[3], dimV = inputs.v.shape[3];
+  const double keyScale = getInputScale(inputs.kScale, inputs.k, batch, head);
+  const double valueScale = getInputScale(inputs.vScale, inputs.v, batch, head);
   keysTransposed.resize(dimQK * numKeys);
   values.resize(numKeys * dimV);
   for (int64_t j = 0; j < numKeys; ++j) {
     for (int64_t d = 0; d < dimQK; ++d)
-      keysTransposed[d * numKeys + j] = inputs.k.at(batch, head, j, d);
+      keysTransposed[d * numKeys + j] =
+          keyScale * inputs.k.at(batch, head, j, d);
     for (int64_t d = 0; d < dimV; ++d)
-      values[j * dimV + d] = inputs.v.at(batch, head, j, d);
+      values[j * dimV + d] = valueScale * inputs.v.at(batch, head, j, d);
   }
 }
 
@@ -210,8 +252,10 @@ Evaluator::getIndexRows(const ReferenceRow &row) const {
 std::vector<double> Evaluator::computeScores(const ReferenceRow &row,
                                              const KeysAndValues &kv) const {
   std::vector<double> scores(numKeys, 0.0);
+  const double queryScale =
+      getInputScale(inputs.qScale, inputs.q, row.batch, row.head);
   for (int64_t d = 0; d < inputs.q.shape[3]; ++d) {
-    double q = inputs.q.at(row.batch, row.head, row.query, d);
+    double q = queryScale * inputs.q.at(row.batch, row.head, row.query, d);
     const double *keys = kv.keysTransposed.data() + d * numKeys;
     for (int64_t j = 0; j < numKeys; ++j)
       scores[j] += q * keys[j];

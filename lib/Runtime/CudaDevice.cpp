@@ -502,6 +502,25 @@ llvm::Error CudaDevice::memset(DeviceAddress dst, uint8_t value, int64_t bytes,
       "cuMemsetD8Async");
 }
 
+static int getTensorMapDataType(DType dtype) {
+  if (getByteSize(dtype) == 1)
+    return CU_TENSOR_MAP_DATA_TYPE_UINT8;
+  return dtype == DType::BF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
+                              : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+}
+
+/// As wide as a row of the box.
+static int getTensorMapSwizzle(const TensorMapShape &shape) {
+  switch (shape.box.front() * getByteSize(shape.dtype)) {
+  case 32:
+    return CU_TENSOR_MAP_SWIZZLE_32B;
+  case 64:
+    return CU_TENSOR_MAP_SWIZZLE_64B;
+  default:
+    return CU_TENSOR_MAP_SWIZZLE_128B;
+  }
+}
+
 llvm::Error CudaDevice::encodeTensorMap(DeviceAddress address,
                                         const TensorMapShape &shape,
                                         EncodedTensorMap &map) {
@@ -512,13 +531,11 @@ llvm::Error CudaDevice::encodeTensorMap(DeviceAddress address,
   ScopedContext scope(gpu);
   return gpu.check(
       gpu.driver.TensorMapEncodeTiled(
-          &map,
-          shape.dtype == DType::BF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
-                                     : CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
-          shape.dims.size(), reinterpret_cast<void *>(address),
-          shape.dims.data(), shape.strides.data(), shape.box.data(),
-          elementStrides.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
-          CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+          &map, getTensorMapDataType(shape.dtype), shape.dims.size(),
+          reinterpret_cast<void *>(address), shape.dims.data(),
+          shape.strides.data(), shape.box.data(), elementStrides.data(),
+          CU_TENSOR_MAP_INTERLEAVE_NONE, getTensorMapSwizzle(shape),
+          CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
           CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
       "cuTensorMapEncodeTiled");
 }

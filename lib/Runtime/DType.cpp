@@ -12,6 +12,10 @@ using namespace attn;
 
 llvm::StringRef attn::getName(DType dtype) {
   switch (dtype) {
+  case DType::F8E4M3FN:
+    return "f8E4M3FN";
+  case DType::F8E5M2:
+    return "f8E5M2";
   case DType::F16:
     return "f16";
   case DType::BF16:
@@ -36,6 +40,8 @@ llvm::StringRef attn::getName(DType dtype) {
 
 std::optional<DType> attn::parseDType(llvm::StringRef name) {
   return llvm::StringSwitch<std::optional<DType>>(name)
+      .Case("f8E4M3FN", DType::F8E4M3FN)
+      .Case("f8E5M2", DType::F8E5M2)
       .Case("f16", DType::F16)
       .Case("bf16", DType::BF16)
       .Case("f32", DType::F32)
@@ -50,6 +56,8 @@ std::optional<DType> attn::parseDType(llvm::StringRef name) {
 
 int64_t attn::getByteSize(DType dtype) {
   switch (dtype) {
+  case DType::F8E4M3FN:
+  case DType::F8E5M2:
   case DType::I1:
   case DType::I8:
     return 1;
@@ -71,37 +79,48 @@ bool attn::isFloat(DType dtype) { return dtype <= DType::F64; }
 
 namespace {
 
-/// IEEE-like 16-bit formats. Conversions are hand-written since they run over
-/// every element of every verified tensor, where APFloat is 50 times slower;
-/// the unit test compares all of them with APFloat.
-template <int exponentBits, int mantissaBits>
+/// IEEE-like formats of 8 and 16 bits. Conversions are hand-written since they
+/// run over every element of every verified tensor, where APFloat is 50 times
+/// slower; the unit test compares all of them with APFloat. Without infinities
+/// (OCP's E4M3) only all ones is NaN, and what is too large becomes the largest
+/// finite value, as the GPU converts.
+template <typename Bits, int exponentBits, int mantissaBits,
+          bool hasInfinity = true>
 struct SmallFloat {
   static constexpr int kBias = (1 << (exponentBits - 1)) - 1;
   static constexpr int kMinExponent = 1 - kBias;
-  static constexpr uint16_t kInfinity = ((1u << exponentBits) - 1)
-                                        << mantissaBits;
-  static constexpr uint16_t kQuietBit = 1u << (mantissaBits - 1);
+  static constexpr int kSignShift = exponentBits + mantissaBits;
+  static constexpr Bits kMagnitude = (1u << kSignShift) - 1;
+  static constexpr Bits kLargestExponent = ((1u << exponentBits) - 1)
+                                           << mantissaBits;
+  static constexpr Bits kNaN =
+      hasInfinity ? kLargestExponent | (1u << (mantissaBits - 1)) : kMagnitude;
+  /// What overflows becomes.
+  static constexpr Bits kOverflow =
+      hasInfinity ? kLargestExponent : kMagnitude - 1;
 
-  static double decode(uint16_t bits) {
-    const double sign = bits & 0x8000 ? -1.0 : 1.0;
-    const int exponent = (bits & 0x7fff) >> mantissaBits;
+  static double decode(Bits bits) {
+    const double sign = bits >> kSignShift ? -1.0 : 1.0;
+    const int exponent = (bits & kMagnitude) >> mantissaBits;
     const int mantissa = bits & ((1 << mantissaBits) - 1);
-    if (exponent == (1 << exponentBits) - 1)
+    if (hasInfinity && exponent == (1 << exponentBits) - 1)
       return mantissa ? std::numeric_limits<double>::quiet_NaN()
                       : sign * std::numeric_limits<double>::infinity();
+    if (!hasInfinity && (bits & kMagnitude) == kNaN)
+      return std::numeric_limits<double>::quiet_NaN();
     if (exponent == 0)
       return sign * std::ldexp(mantissa, kMinExponent - mantissaBits);
     return sign * std::ldexp(mantissa + (1 << mantissaBits),
                              exponent - kBias - mantissaBits);
   }
 
-  static uint16_t encode(double value) {
+  static Bits encode(double value) {
     const uint64_t bits = llvm::bit_cast<uint64_t>(value);
-    const uint16_t sign = (bits >> 63) << 15;
+    const Bits sign = Bits(bits >> 63) << kSignShift;
     if (std::isnan(value))
-      return sign | kInfinity | kQuietBit;
+      return sign | kNaN;
     if (std::isinf(value))
-      return sign | kInfinity;
+      return sign | kOverflow;
     const int doubleExponent = (bits >> 52) & 0x7ff;
     // A subnormal double is far below half of any subnormal of the format.
     if (doubleExponent == 0)
@@ -122,12 +141,14 @@ struct SmallFloat {
     // does a carry out of the mantissa.
     if (denormalShift == 0)
       rounded += uint64_t(exponent + kBias - 1) << mantissaBits;
-    return sign | uint16_t(std::min<uint64_t>(rounded, kInfinity));
+    return sign | Bits(std::min<uint64_t>(rounded, kOverflow));
   }
 };
 
-using Half = SmallFloat<5, 10>;
-using BFloat = SmallFloat<8, 7>;
+using Float8E4M3FN = SmallFloat<uint8_t, 4, 3, /*hasInfinity=*/false>;
+using Float8E5M2 = SmallFloat<uint8_t, 5, 2>;
+using Half = SmallFloat<uint16_t, 5, 10>;
+using BFloat = SmallFloat<uint16_t, 8, 7>;
 
 template <typename T>
 T load(const void *src) {
@@ -159,6 +180,10 @@ void storeInteger(double value, void *dst) {
 
 double attn::loadAsDouble(DType dtype, const void *src) {
   switch (dtype) {
+  case DType::F8E4M3FN:
+    return Float8E4M3FN::decode(load<uint8_t>(src));
+  case DType::F8E5M2:
+    return Float8E5M2::decode(load<uint8_t>(src));
   case DType::F16:
     return Half::decode(load<uint16_t>(src));
   case DType::BF16:
@@ -183,6 +208,10 @@ double attn::loadAsDouble(DType dtype, const void *src) {
 
 void attn::storeFromDouble(DType dtype, double value, void *dst) {
   switch (dtype) {
+  case DType::F8E4M3FN:
+    return store<uint8_t>(Float8E4M3FN::encode(value), dst);
+  case DType::F8E5M2:
+    return store<uint8_t>(Float8E5M2::encode(value), dst);
   case DType::F16:
     return store<uint16_t>(Half::encode(value), dst);
   case DType::BF16:

@@ -76,6 +76,8 @@ private:
 
 /// Limits of tensor maps (CUDA driver API, cuTensorMapEncodeTiled).
 static constexpr size_t kMaxTensorMapRank = 5;
+/// A row of a box is as long as its swizzle is wide.
+static constexpr int64_t kSwizzleWidths[] = {32, 64, 128};
 static constexpr int64_t kMaxBoxExtent = 256;
 
 static bool fail(Path path, StringLiteral message) {
@@ -398,10 +400,12 @@ bool ManifestParser::parseKernelArgument(const Value &value,
 
 bool ManifestParser::parseTensorMap(const Object &json, TensorMapRecipe &map,
                                     Path path) {
+  static constexpr DType kDTypes[] = {DType::F16, DType::BF16, DType::F8E4M3FN,
+                                      DType::F8E5M2};
   const std::optional<DType> dtype =
       parseDType(json.getString("dtype").value_or(""));
-  if (dtype != DType::F16 && dtype != DType::BF16)
-    return fail(path.field("dtype"), "needs f16 or bf16");
+  if (!dtype || !llvm::is_contained(kDTypes, *dtype))
+    return fail(path.field("dtype"), "needs f16, bf16, f8E4M3FN or f8E5M2");
   map.dtype = *dtype;
   auto parseExprs = [&](StringLiteral key, std::vector<Expr> &exprs) {
     return forEachElement(json, key, path, [&](const Value &v, Path p) {
@@ -424,6 +428,9 @@ bool ManifestParser::parseTensorMap(const Object &json, TensorMapRecipe &map,
     return fail(path.field("strides"), "needs one less than 'dims'");
   if (map.box.size() != rank)
     return fail(path.field("box"), "needs as many as 'dims'");
+  if (!llvm::is_contained(kSwizzleWidths,
+                          map.box.front() * getByteSize(map.dtype)))
+    return fail(path.field("box"), "needs rows of 32, 64 or 128 bytes");
   return true;
 }
 

@@ -21,8 +21,8 @@ static constexpr llvm::StringLiteral kMagic("\x93NUMPY");
 static constexpr uint64_t kMaxHeaderBytes = 1 << 16;
 
 static constexpr llvm::StringLiteral kSupportedDescrs =
-    "'<f2', '<f4', '<f8', '|b1', '|i1', '<i2', '<i4', '<i8', and '|V2' for "
-    "bf16";
+    "'<f2', '<f4', '<f8', '|b1', '|i1', '<i2', '<i4', '<i8', and as ml_dtypes "
+    "writes them '|V2' (bf16), '|V1' (f8E4M3FN) and '<f1' (f8E5M2)";
 
 namespace {
 
@@ -83,6 +83,8 @@ llvm::Error HeaderParser::parseDescr(Header &header) {
   header.dtype = llvm::StringSwitch<std::optional<DType>>(*descr)
                      .Cases({"<f2", "=f2"}, DType::F16)
                      .Cases({"|V2", "<V2"}, DType::BF16)
+                     .Cases({"|V1", "<V1"}, DType::F8E4M3FN)
+                     .Cases({"|f1", "<f1"}, DType::F8E5M2)
                      .Cases({"<f4", "=f4"}, DType::F32)
                      .Cases({"<f8", "=f8"}, DType::F64)
                      .Cases({"|b1", "?"}, DType::I1)
@@ -239,6 +241,10 @@ llvm::Expected<Tensor> attn::readNpy(llvm::StringRef path) {
 
 static llvm::StringRef getDescr(DType dtype) {
   switch (dtype) {
+  case DType::F8E4M3FN:
+    return "|V1";
+  case DType::F8E5M2:
+    return "<f1";
   case DType::F16:
     return "<f2";
   case DType::BF16:

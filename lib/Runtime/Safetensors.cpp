@@ -18,10 +18,12 @@ using namespace attn;
 static constexpr uint64_t kMaxHeaderBytes = 100'000'000;
 
 static constexpr llvm::StringLiteral kSupportedDTypes =
-    "F16, BF16, F32, F64, BOOL, I8, I16, I32, I64";
+    "F8_E4M3, F8_E5M2, F16, BF16, F32, F64, BOOL, I8, I16, I32, I64";
 
 static std::optional<DType> parseSafetensorsDType(llvm::StringRef name) {
   return llvm::StringSwitch<std::optional<DType>>(name)
+      .Case("F8_E4M3", DType::F8E4M3FN)
+      .Case("F8_E5M2", DType::F8E5M2)
       .Case("F16", DType::F16)
       .Case("BF16", DType::BF16)
       .Case("F32", DType::F32)

@@ -42,6 +42,15 @@ static constexpr ScheduleRow kTable[] = {
     {"sm_90a",  16,  256, MaskKind::Without, kAnyLength, 128,  64,  2,     12, RolePipeline::Overlap, true,  true,      1, false},
     {"sm_90a",  16,  256, MaskKind::With,          8192, 128,  64,  2,     12, RolePipeline::Overlap, true,  true,      1, false},
     {"sm_90a",  16,  256, MaskKind::With,    kAnyLength, 128,  64,  2,     12, RolePipeline::Overlap, true,  false,     1, true},
+    // Chosen so that nothing spills, not yet by time. The output is wider than
+    // Q's slot.
+    {"sm_90a",   8,   64, MaskKind::Any,     kAnyLength, 128, 128,  4,     12, RolePipeline::Overlap, true,  true,      2, false, kReadsCaptures},
+    {"sm_90a",   8,  128, MaskKind::Any,     kAnyLength, 128,  96,  4,     12, RolePipeline::Overlap, true,  true,      2, false, kReadsCaptures},
+    {"sm_90a",   8,  256, MaskKind::Any,     kAnyLength, 128,  64,  3,     12, RolePipeline::Overlap, true,  true,      2, false, kReadsCaptures},
+    {"sm_90a",   8,   64, MaskKind::Any,     kAnyLength, 192, 128,  4,     16, RolePipeline::Overlap, true,  true,      2, false},
+    {"sm_90a",   8,  128, MaskKind::Any,     kAnyLength, 192,  96,  4,     16, RolePipeline::Overlap, true,  true,      2, false},
+    {"sm_90a",   8,  192, MaskKind::Any,     kAnyLength, 128, 128,  3,     12, RolePipeline::Overlap, true,  true,      2, false},
+    {"sm_90a",   8,  256, MaskKind::Any,     kAnyLength, 128,  96,  3,     12, RolePipeline::Overlap, true,  true,      2, false},
 };
 // clang-format on
 
@@ -86,7 +95,8 @@ SmallVector<const ScheduleRow *> attn::lookupRows(AttentionOp op,
 static constexpr int64_t kWarpgroupRows = 64;
 static constexpr int64_t kWarpgroupWarps = 4;
 static constexpr int64_t kMaxRoleBlockN = 256;
-static constexpr int64_t kRoleBlockColumns = 64;
+static constexpr int64_t kRoleBlockBytes = 128;
+static constexpr int64_t kQuantizedBlockBytes = 32;
 // Barriers, posted numbers and the alignment of tiles, rounded up.
 static constexpr int64_t kRoleReservedBytes = 2048;
 // What a consumer's thread holds beside tiles: state of its rows, addresses.
@@ -105,7 +115,10 @@ static std::optional<int64_t> getHeadDimWithoutTMA(AttentionOp op) {
 std::string attn::getUnserved(AttentionOp op, const TargetInfo &target) {
   std::string what;
   llvm::raw_string_ostream os(what);
-  if (target.hasWarpRoles && op.getElementType().getIntOrFloatBitWidth() != 16)
+  int64_t bits = op.getElementType().getIntOrFloatBitWidth();
+  bool isServedType = op.isQuantized() ? target.hasWarpRoles
+                                       : !target.hasWarpRoles || bits == 16;
+  if (!isServedType)
     os << '\'' << op.getElementType() << '\'';
   else if (auto dim = getHeadDimWithoutTMA(op); target.hasWarpRoles && dim)
     os << "a head dimension of " << *dim;
@@ -118,6 +131,12 @@ LogicalResult attn::verifyTarget(AttentionOp op, const TargetInfo &target) {
   std::string unserved = getUnserved(op, target);
   if (unserved.empty())
     return success();
+  if (op.isQuantized())
+    return op.emitOpError("has no kernel for ")
+           << target.name << ", which doesn't serve " << unserved
+           << "; 8-bit floats need the fused kernel of sm_90a, and sequences "
+              "of "
+              "the tensors' lengths: convert q, k and v to bf16 for others";
   return op.emitOpError("has no kernel for ")
          << target.name << ", which doesn't serve " << unserved
          << "; use target sm_80, which the same GPU runs";
@@ -137,13 +156,16 @@ static RolePipeline getPipeline(ScheduleAttr schedule) {
 static LogicalResult verifyRegisters(AttentionOp op, ScheduleAttr schedule,
                                      const TargetInfo &target,
                                      int64_t available) {
-  // Of 128 threads with 64 rows: f32 takes a register, P half of one.
+  // Of 128 threads with 64 rows: f32 takes a register, P half or a quarter of
+  // one.
   int64_t vColumns = llvm::alignTo(op.getVHeadDim(), target.columnGranule);
   int64_t output = vColumns / 2;
   int64_t scores = schedule.getBlockN() / 2;
+  int64_t weightsPerRegister = op.isQuantized() ? 4 : 2;
   RolePipeline pipeline = getPipeline(schedule);
   bool isAhead = pipeline == RolePipeline::Ahead;
-  int64_t weights = pipeline == RolePipeline::Overlap ? scores / 2 : 0;
+  int64_t weights =
+      pipeline == RolePipeline::Overlap ? scores / weightsPerRegister : 0;
   int64_t needed =
       output + (isAhead ? 2 : 1) * scores + weights + kReservedRegisters;
   if (needed <= available)
@@ -203,13 +225,16 @@ LogicalResult attn::verifySchedule(AttentionOp op, ScheduleAttr schedule,
     return op.emitOpError("schedule: block_m = ")
            << schedule.getBlockM()
            << " must be a multiple of 16 * num_warps = " << rowsPerWarpStep;
-  if (schedule.getBlockN() % 16 != 0)
+  // The depth of a matrix instruction.
+  int64_t depth = op.isQuantized() ? 32 : 16;
+  if (schedule.getBlockN() % depth != 0)
     return op.emitOpError("schedule: block_n = ")
-           << schedule.getBlockN() << " must be a multiple of 16";
+           << schedule.getBlockN() << " must be a multiple of " << depth;
   int64_t bytes = op.getElementType().getIntOrFloatBitWidth() / 8;
-  // TMA fills whole blocks of 64 columns.
-  int64_t granule =
-      target.hasWarpRoles ? kRoleBlockColumns : target.columnGranule;
+  // TMA fills whole blocks of columns.
+  int64_t granule = target.columnGranule;
+  if (target.hasWarpRoles)
+    granule = op.isQuantized() ? kQuantizedBlockBytes : kRoleBlockBytes / bytes;
   int64_t qkColumns = llvm::alignTo(op.getQKHeadDim(), granule);
   int64_t vColumns = llvm::alignTo(op.getVHeadDim(), granule);
   int64_t q = schedule.getBlockM() * qkColumns * bytes;

@@ -25,6 +25,9 @@ def attention(
     softcap=0.0,
     alibi_slopes=None,
     scale=None,
+    q_descale=None,
+    k_descale=None,
+    v_descale=None,
     enable_gqa=True,
     score_mod=None,
     mask_mod=None,
@@ -41,6 +44,9 @@ def attention(
     [N, M]); of bool, True where a key is seen; of floats, added to scores.
     `softcap` c: scores become c tanh(s / c). `alibi_slopes`: float32 [H] or
     [B, H]; -slope * distance is added to scores.
+    With q, k and v of float8 (e4m3fn, e5m2; sm_90a) o is bfloat16 or as `out`,
+    and `q_descale`, `k_descale`, `v_descale` say what their values count:
+    float32 [1], [heads] or [B, heads], where q's may be for k's heads too.
     `score_mod` and `mask_mod`: the text of MLIR regions, with their braces, of
     (%s: f32, %b: i32, %h: i32, %q_idx: i32, %kv_idx: i32) and, without %s,
     of a mask; they apply after the other rules. `return_lse`: also the log of
@@ -56,6 +62,8 @@ def attention(
 
         if out is not None or stream is not None:
             raise NotImplementedError("out= and stream= aren't supported under torch.compile")
+        if q_descale is not None or k_descale is not None or v_descale is not None:
+            raise NotImplementedError("q_descale, k_descale and v_descale aren't supported under torch.compile")
         _check_shapes(q, k, v, enable_gqa)
         return _torch.call(
             q, k, v, attn_mask, alibi_slopes, is_causal, window_size, softcap, scale, score_mod,
@@ -65,20 +73,23 @@ def attention(
         q, k, v, attn_mask=attn_mask, is_causal=is_causal, window_size=window_size, softcap=softcap,
         alibi_slopes=alibi_slopes, scale=scale, enable_gqa=enable_gqa, score_mod=score_mod,
         mask_mod=mask_mod, return_lse=return_lse, backend=backend, out=out, stream=stream,
+        descales=(q_descale, k_descale, v_descale),
     )  # fmt: skip
 
 
 def run(
     q, k, v, *, attn_mask, is_causal, window_size, softcap, alibi_slopes, scale, score_mod, mask_mod,
-    return_lse, backend, enable_gqa=True, out=None, stream=None,
+    return_lse, backend, enable_gqa=True, out=None, stream=None, descales=(None, None, None),
 ):  # fmt: skip
     """attention() on tensors that have values."""
-    given = [tensor for tensor in (q, k, v, attn_mask, alibi_slopes) if tensor is not None]
+    if descales[0] is not None and tuple(descales[0].shape) != (1,) and descales[0].shape[-1] != q.shape[1]:
+        descales = (_spread_heads(descales[0], q.shape[1]), *descales[1:])
+    given = [tensor for tensor in (q, k, v, attn_mask, alibi_slopes, *descales) if tensor is not None]
     if out is not None:
         given += out if isinstance(out, (tuple, list)) else (out,)
     options = (
         attn_mask is None, alibi_slopes is None, out is None, is_causal, tuple(window_size), softcap,
-        scale, score_mod, mask_mod, return_lse, backend, enable_gqa,
+        scale, score_mod, mask_mod, return_lse, backend, enable_gqa, *[x is None for x in descales],
     )  # fmt: skip
     replay, _ = _replays.find(given, *options)
     if replay is not None:
@@ -97,16 +108,48 @@ def run(
         sizes = (q.shape[0], q.shape[1])[2 - len(alibi_slopes.shape) :]
         types["slopes"] = _get_capture_type("alibi_slopes", alibi_slopes, sizes, ("f32",))
         captures.append(alibi_slopes)
+    scales = {}
+    for name, tensor, descale in zip("qkv", (q, k, v), descales):
+        if descale is not None:
+            scales[name + "_scale"] = _get_descale_type(name, tensor, descale)
+            captures.append(descale)
+    dtypes = tuple(_tensors.name_of(tensor.dtype) for tensor in (q, k, v))
+    if dtypes[0].startswith("f8"):
+        first = out[0] if isinstance(out, (tuple, list)) else out
+        dtypes += ("bf16" if first is None else _tensors.name_of(first.dtype),)
+    elif len(set(dtypes)) > 1:
+        raise TypeError(f"q, k and v are of different types: {', '.join(dtypes)}")
+    else:
+        dtypes += dtypes[:1]
     kernel = _get_kernel(
-        _tensors.name_of(q.dtype), q.shape[1], k.shape[1], q.shape[3], v.shape[3], bool(is_causal),
+        dtypes, q.shape[1], k.shape[1], q.shape[3], v.shape[3], bool(is_causal),
         tuple(window_size), float(softcap), types.get("mask"), types.get("slopes"),
         None if scale is None else float(scale), score_mod, mask_mod, bool(return_lse),
-        _VARIANTS[backend], device,
+        _VARIANTS[backend], device, tuple(scales.items()),
     )  # fmt: skip
     result, replay = kernel.launch((q, k, v, *captures), out, stream)
     if replay is not None:
         _replays.add(_replays.find(given, *options)[1], replay)
     return result
+
+
+def _spread_heads(descale, heads):
+    """One for each of k's heads, as FlashAttention has it, as one for each of q's."""
+    count = descale.shape[-1]
+    if heads % count:
+        raise ValueError(f"q_descale of shape {tuple(descale.shape)} isn't for {heads} heads")
+    return descale[..., None].expand(*descale.shape, heads // count).reshape(*descale.shape[:-1], heads)
+
+
+def _get_descale_type(name, tensor, descale):
+    """Of a descale of [1], [heads] or [batch, heads]."""
+    dtype, shape = _tensors.name_of(descale.dtype), tuple(descale.shape)
+    batch, heads = tensor.shape[:2]
+    if dtype != "f32" or shape not in ((1,), (heads,), (batch, heads)):
+        raise ValueError(
+            f"{name}_descale must be float32 of shape (1,), ({heads},) or ({batch}, {heads}), not {dtype} of {shape}"
+        )
+    return f"tensor<{'?x' if len(shape) == 2 else ''}{shape[-1]}xf32>"
 
 
 def _get_capture_type(name, tensor, sizes, dtypes):
@@ -132,13 +175,13 @@ def _check_shapes(q, k, v, enable_gqa):
 
 @functools.lru_cache(maxsize=256)
 def _get_kernel(
-    dtype, heads, kv_heads, qk_dim, v_dim, is_causal, window, softcap, mask_type, slopes_type, scale,
-    score_mod, mask_mod, return_lse, variant, device,
+    dtypes, heads, kv_heads, qk_dim, v_dim, is_causal, window, softcap, mask_type, slopes_type, scale,
+    score_mod, mask_mod, return_lse, variant, device, scales,
 ):  # fmt: skip
     captures = {"mask": mask_type, "slopes": slopes_type}
     captures = {name: type_ for name, type_ in captures.items() if type_}
     text = _print_module(
-        dtype, heads, kv_heads, qk_dim, v_dim, scale, return_lse, captures,
+        dtypes, heads, kv_heads, qk_dim, v_dim, scale, return_lse, captures, dict(scales),
         _print_score_mod(softcap, captures, score_mod),
         _print_mask_mod(is_causal, window, captures, mask_mod),
     )  # fmt: skip
@@ -151,23 +194,24 @@ def _get_kernel(
 
 
 def _print_module(
-    dtype, heads, kv_heads, qk_dim, v_dim, scale, return_lse, captures, score_mod, mask_mod
+    dtypes, heads, kv_heads, qk_dim, v_dim, scale, return_lse, captures, scales, score_mod, mask_mod
 ):  # fmt: skip
-    q, k = (f"tensor<?x{h}x?x{qk_dim}x{dtype}>" for h in (heads, kv_heads))
-    v, o = (f"tensor<?x{h}x?x{v_dim}x{dtype}>" for h in (kv_heads, heads))
+    dims = ((heads, qk_dim), (kv_heads, qk_dim), (kv_heads, v_dim), (heads, v_dim))
+    q, k, v, o = (f"tensor<?x{h}x?x{dim}x{dtype}>" for (h, dim), dtype in zip(dims, dtypes))
     outs = [("o", o)] + ([("lse", f"tensor<?x{heads}x?xf32>")] if return_lse else [])
     arguments = ", ".join(
         f'%{name}: {type_} {{attn.name = "{name}"}}'
-        for name, type_ in [("q", q), ("k", k), ("v", v), *captures.items(), *outs]
+        for name, type_ in [("q", q), ("k", k), ("v", v), *captures.items(), *scales.items(), *outs]
     )
     inputs = ", ".join("%" + name for name in ["q", "k", "v", *captures])
     input_types = ", ".join([q, k, v, *captures.values()])
     names = ", ".join("%" + name for name, _ in outs)
     types = ", ".join(type_ for _, type_ in outs)
     results = ", ".join(f"%r#{i}" for i in range(len(outs)))
+    descales = "".join(f"{name}(%{name} : {type_}) " for name, type_ in scales.items())
     attributes = "" if scale is None else f" {{scale = {_print_f32(scale)}}}"
     return f"""func.func @attention({arguments}) -> ({types}) {{
-  %r:{len(outs)} = attn.attention ins({inputs} : {input_types}) outs({names} : {types}){attributes}
+  %r:{len(outs)} = attn.attention ins({inputs} : {input_types}) {descales}outs({names} : {types}){attributes}
 {score_mod}{mask_mod} -> {types}
   return {results} : {types}
 }}

@@ -39,6 +39,8 @@ _SCALARS = {
 }
 
 _NAMES = {
+    "f8E4M3FN": "float8_e4m3fn",
+    "f8E5M2": "float8_e5m2",
     "f16": "float16",
     "bf16": "bfloat16",
     "f32": "float32",
@@ -50,6 +52,8 @@ _NAMES = {
     "i64": "int64",
 }
 _DTYPES = {name: dtype for dtype, name in _NAMES.items()}
+# DLPack's type codes. torch exports bytes only.
+_FLOAT8_CODES = {"float8_e4m3fn": 10, "float8_e5m2": 12}
 
 
 @functools.lru_cache(maxsize=64)
@@ -117,7 +121,12 @@ def _export_torch(tensor):
             raise NotImplementedError(NO_GRADIENT)
         tensor = tensor.detach()
     # Not __dlpack__, which may wait for streams: the launch goes to the tensor's own.
-    return torch.utils.dlpack.to_dlpack(tensor)
+    code = _FLOAT8_CODES.get(str(tensor.dtype).rpartition(".")[2]) if tensor.element_size() == 1 else None
+    if code is None:
+        return torch.utils.dlpack.to_dlpack(tensor)
+    capsule = torch.utils.dlpack.to_dlpack(tensor.view(torch.uint8))
+    _DLTensor.from_address(_get_pointer(capsule, b"dltensor")).code = code
+    return capsule
 
 
 # By type.

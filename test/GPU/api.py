@@ -107,6 +107,43 @@ def check_results(checks):
     checks.check("odd base", error_of(attnc.attention(odd, k, v), expect(odd, k, v)[0]) < 4e-3)
 
 
+def check_float8(checks):
+    """Types, descales in every shape, FlashAttention's of k's heads for q, and outputs. Also repeated."""
+    q, k, v = make(kv_heads=4, nq=700, dim=128)
+    heads, batches = torch.rand(4, device="cuda") + 0.5, torch.rand(2, 4, device="cuda") + 0.5
+    one = torch.full((1,), 1.5, device="cuda")
+    cases = {
+        "no descale": (None, None, None),
+        "one": (one, one, one),
+        "heads": (heads.repeat_interleave(4), heads, one),
+        "batches": (batches, batches, batches),
+    }
+    for dtypes in ((torch.float8_e4m3fn,) * 3, (torch.float8_e4m3fn, torch.float8_e4m3fn, torch.float8_e5m2)):
+        inputs = [x.to(dtype) for x, dtype in zip((q, k, v), dtypes)]
+        for name, descales in cases.items():
+            values = []
+            for x, descale in zip(inputs, descales):
+                descale = one * 0 + 1 if descale is None else descale
+                if descale.shape != (1,):
+                    descale = descale.repeat_interleave(x.shape[1] // descale.shape[-1], -1)[..., None, None]
+                values.append(x.double() * descale)
+            expected, expected_lse = expect(*values)
+            arguments = dict(zip(("q_descale", "k_descale", "v_descale"), descales), return_lse=True)
+            for turn in range(2):
+                o, lse = attnc.attention(*inputs, **arguments)
+                error, lse_error = error_of(o, expected), (lse - expected_lse).abs().max().item()
+                checks.check(f"float8 {name}", o.dtype == torch.bfloat16 and error < 4e-2, f"error {error:.1e}")
+                checks.check(f"float8 {name} lse", lse_error < 2e-2, f"off by {lse_error:.1e}")
+            half = torch.empty(o.shape, device="cuda", dtype=torch.float16)
+            arguments["return_lse"] = False
+            error = error_of(attnc.attention(*inputs, out=half, **arguments), expected)
+            checks.check(f"float8 {name} f16", error < 4e-2, f"error {error:.1e}")
+    checks.raises(
+        "descale's shape", ValueError, "k_descale must be float32 of shape (1,), (4,) or (2, 4)",
+        lambda: attnc.attention(*inputs, k_descale=batches.T.contiguous()),
+    )  # fmt: skip
+
+
 def check_streams(checks, kernel):
     """Side by side, each stream's launches have their own tile counter."""
     q, k, v = make(nq=4096, nk=4096, batch=1)
@@ -219,6 +256,7 @@ def main():
     print(kernel)
     if args.target in ("native", "sm_90a"):
         check_results(checks)
+        check_float8(checks)
     check_streams(checks, kernel)
     check_graphs(checks, kernel)
     check_threads(checks, kernel)

@@ -6,6 +6,7 @@ from typing import Callable, Optional, Tuple
 
 import numpy as np
 
+import quantized as quantized_cases
 import rules
 from sequences import Sequences
 
@@ -41,9 +42,15 @@ class Case:
     sink_dtype: str = "f32"
     # Lengths that the device knows; those of `shape` are the greatest.
     sequences: Optional[Sequences] = None
+    # With q of 8 bits: the other types and the scales.
+    quantized: Optional[quantized_cases.Quantized] = None
 
     def __post_init__(self):
         self.v_dim = self.dim if self.v_dim is None else self.v_dim
+
+    def input_dtypes(self):
+        """Of q, k and v."""
+        return (self.dtype, self.quantized.k_dtype, self.quantized.v_dtype) if self.quantized else (self.dtype,) * 3
 
     def source(self):
         batch, heads, kv_heads, nq, nk = self.shape
@@ -51,7 +58,7 @@ class Case:
         dims = (self.dim, self.v_dim)
         return rules.source(
             self.dtype, heads, kv_heads, dims, self.score, self.mask, self.scale, self.lse, static,
-            self.sink and self.sink_dtype, self.sequences
+            self.sink and self.sink_dtype, self.sequences, self.quantized
         )
 
 
@@ -305,5 +312,9 @@ def sequences():
         yield _sequence_case(f"chunked-prefill-{dtype}", dtype, 128, (4, 2), chunk, mask="causal")
 
 
+def quantized():
+    return quantized_cases.cases(lambda *args, **fields: Case(*args, variants=("fused",), **fields))
+
+
 def all_cases():
-    return [*matrix(), *head_dims(), *reported(), *score_terms(), *captures(), *bounded_masks(), *sinks(), *sequences()]
+    return [*matrix(), *head_dims(), *reported(), *score_terms(), *captures(), *bounded_masks(), *sinks(), *sequences(), *quantized()]

@@ -57,6 +57,34 @@ def rounded(x, dtype):
     return from_bf16(to_bf16(x)) if dtype == "bf16" else x.astype(NUMPY_TYPES[dtype])
 
 
+def _f8_values(exponent_bits, mantissa_bits, count):
+    """The nonnegative finite values of an 8-bit float, in the order of their codes."""
+    codes = np.arange(count)
+    exponents, mantissas = codes >> mantissa_bits, codes % (1 << mantissa_bits)
+    bias = (1 << (exponent_bits - 1)) - 1
+    fractions = mantissas / (1 << mantissa_bits) + (exponents > 0)
+    return fractions * 2.0 ** (np.maximum(exponents, 1) - bias)
+
+
+# By their bits, and as ml_dtypes calls them in .npy files. E4M3 has a NaN, E5M2 infinities.
+F8_VALUES = {"f8E4M3FN": _f8_values(4, 3, 0x7F), "f8E5M2": _f8_values(5, 2, 0x7C)}
+F8_DESCR = {"f8E4M3FN": "<V1", "f8E5M2": "<f1"}
+
+
+def to_f8(x, dtype):
+    """Rounds to the nearest value, ties to even, and saturates; the bits as uint8."""
+    values, x = F8_VALUES[dtype], np.asarray(x, dtype=np.float64)
+    middles = (values[1:] + values[:-1]) / 2
+    code = np.searchsorted(middles, abs(x))
+    tie = middles[np.minimum(code, len(middles) - 1)] == abs(x)
+    code += tie & (code % 2 == 1)
+    return (code + 0x80 * np.signbit(x)).astype(np.uint8)
+
+
+def from_f8(bits, dtype):
+    return np.where(bits < 0x80, 1.0, -1.0) * F8_VALUES[dtype][bits & 0x7F]
+
+
 NUMPY_TYPES = {
     "f16": np.float16,
     "f32": np.float32,
@@ -74,6 +102,13 @@ def save(path, x, dtype, fortran=False):
         bits = order(to_bf16(x))
         np.save(path, bits.view("V2"))
         return from_bf16(bits)
+    if dtype in F8_VALUES:
+        bits = order(to_f8(x, dtype))
+        header = {"descr": F8_DESCR[dtype], "fortran_order": bool(fortran), "shape": bits.shape}
+        with open(path, "wb") as file:
+            np.lib.format.write_array_header_1_0(file, header)
+            file.write(bits.tobytes("F" if fortran else "C"))
+        return from_f8(bits, dtype)
     x = order(np.asarray(x, dtype=NUMPY_TYPES[dtype]))
     np.save(path, x)
     return x

@@ -552,18 +552,22 @@ MASKS.update(
 
 
 def source(
-    dtype, heads, kv_heads, dims, score=None, mask=None, scale=None, lse=False, static=None, sink=None, sequences=None
+    dtype, heads, kv_heads, dims, score=None, mask=None, scale=None, lse=False, static=None, sink=None, sequences=None,
+    quantized=None,
 ):
     """One function `attention` of q, k, v, with dynamic batch and lengths or `static` ones.
 
     dims: the head dimensions of q and k, and of v.
     sink: the element type of the sinks; they come after the captures.
     sequences: their form (sequences.py); the operands come after the sinks.
+    quantized: the other types and the scales beside q of 8 bits (quantized.py).
     """
     batch, nq, nk = static or "???"
     (batch, nq), (kv_batch, nk) = sequences.type_sizes() if sequences else ((batch, nq), (batch, nk))
-    tq, to = (f"tensor<{batch}x{heads}x{nq}x{dim}x{dtype}>" for dim in dims)
-    tk, tv = (f"tensor<{kv_batch}x{kv_heads}x{nk}x{dim}x{dtype}>" for dim in dims)
+    dtypes = (quantized.k_dtype, quantized.v_dtype, quantized.o_dtype) if quantized else (dtype,) * 3
+    tq, to = (f"tensor<{batch}x{heads}x{nq}x{dim}x{t}>" for dim, t in zip(dims, (dtype, dtypes[2])))
+    tk, tv = (f"tensor<{kv_batch}x{kv_heads}x{nk}x{dim}x{t}>" for dim, t in zip(dims, dtypes))
+    scales = quantized.operands(batch, heads, kv_heads) if quantized else {}
     tl = f"tensor<{batch}x{heads}x{nq}xf32>"
     lengths = sequences.operands() if sequences else {}
     outs = [("o", to)] + ([("lse", tl)] if lse else [])
@@ -575,6 +579,7 @@ def source(
     args = [("q", tq), ("k", tk), ("v", tv)] + list(captures.items())
     args += [("sink", f"tensor<{heads}x{sink}>")] if sink else []
     args += lengths.items()
+    args += scales.items()
     args += outs
     types = ", ".join(t for _, t in outs)
     text = "func.func @attention("
@@ -584,6 +589,7 @@ def source(
     text += f"      ins(%q, %k, %v{names} : {', '.join([tq, tk, tv, *captures.values()])})\n"
     text += f"      sink(%sink : tensor<{heads}x{sink}>)\n" if sink else ""
     text += "".join(f"      {name}(%{name} : {type})\n" for name, type in lengths.items())
+    text += "".join(f"      {name}(%{name} : {type})\n" for name, type in scales.items())
     text += f"      outs({', '.join('%' + n for n, _ in outs)} : {types})\n"
     if scale is not None:
         text += f"      {{scale = {scale:.9e} : f32}}\n"

@@ -22,6 +22,9 @@ double attn::getTolerance(DType dtype) {
     return 5e-3;
   case DType::BF16:
     return 4e-2;
+  case DType::F8E4M3FN:
+  case DType::F8E5M2:
+    return 8e-2;
   default:
     return 1e-5;
   }
@@ -61,6 +64,12 @@ getReferenceTensor(const Tensor &tensor) {
   using Type = ReferenceTensor::Type;
   ReferenceTensor result;
   switch (tensor.getDType()) {
+  case DType::F8E4M3FN:
+    result.type = Type::F8E4M3FN;
+    break;
+  case DType::F8E5M2:
+    result.type = Type::F8E5M2;
+    break;
   case DType::F16:
     result.type = Type::F16;
     break;
@@ -110,6 +119,16 @@ getReferenceInputs(AttentionOp op, llvm::ArrayRef<Tensor> arguments) {
     if (!index)
       return index.takeError();
     inputs.sink = arguments[*index].toDoubles();
+  }
+  for (auto [value, target] : {std::pair(op.getQScale(), &inputs.qScale),
+                               std::pair(op.getKScale(), &inputs.kScale),
+                               std::pair(op.getVScale(), &inputs.vScale)}) {
+    if (!value)
+      continue;
+    llvm::Expected<unsigned> index = getArgumentIndex(value, op);
+    if (!index)
+      return index.takeError();
+    *target = arguments[*index].toDoubles();
   }
   for (mlir::Value capture : op.getCaptures()) {
     llvm::Expected<unsigned> index = getArgumentIndex(capture, op);
@@ -169,6 +188,8 @@ llvm::Expected<Verifier> Verifier::create(mlir::func::FuncOp entry,
   if (!inputs)
     return inputs.takeError();
 
+  verifier.tolerance =
+      getTolerance(op->isQuantized() ? DType::F8E4M3FN : output->getDType());
   const int64_t rowCost = std::max<int64_t>(
       inputs->k.shape[2] * (inputs->q.shape[3] + inputs->v.shape[3]), 1);
   const llvm::ArrayRef<int64_t> shape = output->getShape();
@@ -234,7 +255,7 @@ void Verifier::check(llvm::ArrayRef<Tensor> arguments,
   report.maxAbsError = norms.maxAbsolute;
   if (isSample)
     report.sampledRows = rows.size();
-  checkTolerance(norms.relative, getTolerance(view.getDType()), "o", report);
+  checkTolerance(norms.relative, tolerance, "o", report);
   if (!lseIndex || report.status != "ok")
     return;
   report.lseError =

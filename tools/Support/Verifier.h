@@ -10,9 +10,9 @@
 
 namespace attn {
 
-/// The relative error beyond which a result of `dtype` is wrong rather than
-/// rounded: some ten times the unit roundoff, which leaves room for variants
-/// that round the intermediates to the dtype.
+/// The relative error beyond which a result of inputs of `dtype` is wrong
+/// rather than rounded: some ten times the unit roundoff, which leaves room for
+/// variants that round the intermediates to the dtype.
 double getTolerance(DType dtype);
 
 /// Holds the float64 reference of an entry function for given arguments; of
@@ -30,6 +30,7 @@ public:
 
 private:
   mlir::Value output;
+  double tolerance = 0;
   std::optional<unsigned> lseIndex;
   std::vector<ReferenceRow> rows;
   bool isSample = false;

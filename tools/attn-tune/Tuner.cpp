@@ -145,9 +145,13 @@ llvm::Error Tuner::compareWithFirst(const Manifest &manifest) {
     }
     return llvm::Error::success();
   }
+  // That of the shortest of the inputs' types.
+  double tolerance = 0;
+  for (const Tensor &tensor : arguments)
+    tolerance = std::max(tolerance, getTolerance(tensor.getDType()));
   for (auto [output, first] : llvm::zip_equal(outputs, firstOutputs)) {
     const double distance = compare(output, first).relative;
-    if (!(distance <= getTolerance(output.getDType())))
+    if (!(distance <= tolerance))
       return llvm::createStringError(
           "its result differs from the first schedule's by %.2e", distance);
   }

@@ -212,7 +212,8 @@ TEST_F(CompiledKernelTest, ErrorsSayWhere) {
   spec.qkHeadDim = 257;
   const std::string error = getError(CompiledKernel::compile(spec, options));
   EXPECT_TRUE(contains(error, "error: "));
-  EXPECT_TRUE(contains(error, "head dimension 257 of q and k is not supported"));
+  EXPECT_TRUE(
+      contains(error, "head dimension 257 of q and k is not supported"));
   EXPECT_TRUE(contains(error, "note: "));
   options.target = "sm_12";
   EXPECT_TRUE(contains(getError(CompiledKernel::compile(getCausal(), options)),

@@ -62,6 +62,10 @@ TEST(NpyTest, ReadsEveryDType) {
             std::pair(DType::F16, Values({1, -2})));
   EXPECT_EQ(read("|V2", toBytes<uint16_t>({0x3f80, 0xc000})),
             std::pair(DType::BF16, Values({1, -2})));
+  EXPECT_EQ(read("<V1", toBytes<uint8_t>({0x38, 0xc0})),
+            std::pair(DType::F8E4M3FN, Values({1, -2})));
+  EXPECT_EQ(read("<f1", toBytes<uint8_t>({0x3c, 0xc0})),
+            std::pair(DType::F8E5M2, Values({1, -2})));
   EXPECT_EQ(read("|b1", toBytes<uint8_t>({0, 7})),
             std::pair(DType::I1, Values({0, 1})));
   EXPECT_EQ(read("|i1", toBytes<int8_t>({1, -2})),

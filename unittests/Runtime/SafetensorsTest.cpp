@@ -51,9 +51,9 @@ TEST(SafetensorsTest, ErrorsNameTheFileAndTheProblem) {
   expectError(makeFile(std::string(1000000, '['), ""), "nested deeper");
   expectError(makeFile(kHeader, kData.substr(0, 6)),
               "tensor 'q': truncated: data ends at byte 8, the file holds 6");
-  expectError(entry(R"({"dtype": "F8_E4M3", "shape": [8],
+  expectError(entry(R"({"dtype": "F8_E8M0", "shape": [8],
                         "data_offsets": [0, 8]})"),
-              "dtype 'F8_E4M3' is not supported: supported are F16");
+              "dtype 'F8_E8M0' is not supported: supported are F8_E4M3");
   expectError(entry(R"({"dtype": "F32", "shape": [3],
                         "data_offsets": [0, 8]})"),
               "disagree");

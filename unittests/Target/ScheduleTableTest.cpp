@@ -66,6 +66,8 @@ std::vector<Problem> getProblems(bool isGPU) {
     SmallVector<const char *, 2> elements = {"f16", "bf16"};
     if (row.elementBits == 32)
       elements = {"f32"};
+    if (row.elementBits == 8)
+      elements = {"f8E4M3FN", "f8E5M2"};
     for (const char *element : elements)
       for (bool isMasked : {false, true})
         if (row.mask == MaskKind::Any ||
@@ -139,6 +141,11 @@ protected:
                                      problem.row->maxHeadDim, problem.element);
     std::string keys = llvm::formatv("tensor<?x8x?x{0}x{1}>",
                                      problem.row->maxHeadDim, problem.element);
+    std::string output =
+        problem.row->elementBits == 8
+            ? llvm::formatv("tensor<?x8x{0}x{1}xbf16>", qLen.str(),
+                            problem.row->maxHeadDim)
+            : type;
     std::string argument, capture, captureType, mods;
     if (problem.row->readsCaptures) {
       captureType = llvm::formatv(kBiasType, qLen.str());
@@ -150,14 +157,14 @@ protected:
       mods += llvm::formatv(
           kCausal, captureType.empty() ? "" : ", %t: " + captureType.substr(2));
     return parseSourceString<ModuleOp>(llvm::formatv(R"mlir(
-func.func @attention(%q: {0}, %k: {1}, %v: {1}, %o: {0}{4}) -> {0} {{
-  %r = attn.attention ins(%q, %k, %v{5} : {0}, {1}, {1}{6}) outs(%o : {0}) {{{2}}
-    {3} -> {0}
-  return %r : {0}
+func.func @attention(%q: {0}, %k: {1}, %v: {1}, %o: {7}{4}) -> {7} {{
+  %r = attn.attention ins(%q, %k, %v{5} : {0}, {1}, {1}{6}) outs(%o : {7}) {{{2}}
+    {3} -> {7}
+  return %r : {7}
 })mlir",
                                                      type, keys, schedule.str(),
                                                      mods, argument, capture,
-                                                     captureType)
+                                                     captureType, output)
                                            .str(),
                                        &context);
   }
@@ -308,7 +315,7 @@ TEST_P(GPUScheduleTest, UsesTheMatrixUnit) {
       TargetInfo::lookup(GetParam().row->target)->hasWarpRoles;
   const std::string code = assemble(/*werrorPerf=*/false);
   ASSERT_FALSE(code.empty()) << diagnostics;
-  EXPECT_NE(disassemble(*disassembler, code).find(hasWgmma ? "HGMMA" : "HMMA"),
+  EXPECT_NE(disassemble(*disassembler, code).find(hasWgmma ? "GMMA" : "HMMA"),
             std::string::npos);
 }
 

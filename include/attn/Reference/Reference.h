@@ -22,7 +22,7 @@ namespace attn {
 /// A view of a rank-4 host tensor [B, H, N, D] of floats. Strides count
 /// elements.
 struct ReferenceTensor {
-  enum class Type { F16, BF16, F32, F64 };
+  enum class Type { F8E4M3FN, F8E5M2, F16, BF16, F32, F64 };
 
   const void *data = nullptr;
   Type type = Type::F64;
@@ -51,6 +51,9 @@ struct ReferenceInputs {
   std::vector<ReferenceCapture> captures;
   /// The sink of every query head; empty if the op has none.
   std::vector<double> sink;
+  /// What 8-bit values count: one for the tensor, one for each head, or one for
+  /// each batch and head, row-major; empty if the op has none.
+  std::vector<double> qScale, kScale, vScale;
 };
 
 /// One row of the output; `head` is the query head.

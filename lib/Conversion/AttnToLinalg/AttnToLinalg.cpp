@@ -433,6 +433,11 @@ struct ConvertAttnToLinalgPass
       return op.emitOpError("has lengths that only the device knows (cu_q, "
                             "cu_k, kv_len, block_table), which the unfused "
                             "sequences don't serve; use the fused variant");
+    if (op.isQuantized())
+      return op.emitOpError("on ")
+             << op.getElementType()
+             << " has no unfused sequence; use the fused variant on sm_90a, or "
+                "convert q, k and v to bf16";
     if (op.hasBufferSemantics())
       return op.emitOpError("is on memrefs; unfused sequences are made from "
                             "tensors, before attn-bufferize");

@@ -4,6 +4,7 @@
 #include "RuleReader.h"
 #include "ScoreTerms.h"
 #include "SequenceBuilder.h"
+#include "TransposeValues.h"
 #include "attn/Conversion/Passes.h"
 #include "attn/Dialect/Attn/IR/AttnSupport.h"
 #include "attn/Dialect/Tile/IR/TileOps.h"
@@ -88,13 +89,17 @@ WarpRolesAttr getWarpRoles(ScheduleAttr schedule, const TargetInfo &target) {
   return roles ? roles : WarpRolesAttr::getDefault(schedule.getContext());
 }
 
+/// 8-bit weights are those of f32 times 2 to this power, which uses the type's
+/// exponents: tile-defer-rescale lets them grow by 2^3 more, to 2^8.
+constexpr int32_t kQuantizedExponent = 5;
+
 /// Builds the body of the fused kernel of one attention op.
 class FusedKernelBuilder {
 public:
   FusedKernelBuilder(AttentionOp op, const TargetInfo &target,
-                     const ScheduledLengths &lengths,
+                     const ScheduledLengths &lengths, Value valueOperand,
                      const std::optional<MaskBounds> &bounds)
-      : op(op), bounds(bounds),
+      : op(op), valueOperand(valueOperand), bounds(bounds),
         matmul(chooseMatmul(op.getElementType(), target)), lengths(lengths),
         schedule(lengths.schedule), roles(getWarpRoles(schedule, target)),
         builder(op.getLoc(), op.getContext()), sequences(op, args, builder),
@@ -102,16 +107,20 @@ public:
         columnGranule(target.columnGranule) {}
 
   /// The operands that the kernel takes, in the order of its arguments.
+  /// `values` is v, or what stands for it.
   static SmallVector<Value>
-  getKernelOperands(AttentionOp op,
+  getKernelOperands(AttentionOp op, Value values,
                     const std::optional<MaskBounds> &bounds = std::nullopt) {
-    SmallVector<Value> operands = {op.getQ(), op.getK(), op.getV(), op.getO()};
+    SmallVector<Value> operands = {op.getQ(), op.getK(), values, op.getO()};
     if (op.getLse())
       operands.push_back(op.getLse());
     if (op.getScaleValue())
       operands.push_back(op.getScaleValue());
     if (op.getSink())
       operands.push_back(op.getSink());
+    for (Value scale : {op.getQScale(), op.getKScale(), op.getVScale()})
+      if (scale)
+        operands.push_back(scale);
     llvm::append_range(operands, op.getCaptures());
     for (Value operand : {op.getCuQ(), op.getCuK(), op.getKvLen()})
       if (operand)
@@ -122,7 +131,7 @@ public:
   }
 
   tile::KernelOp build() {
-    SmallVector<Value> operands = getKernelOperands(op, bounds);
+    SmallVector<Value> operands = getKernelOperands(op, valueOperand, bounds);
     auto kernel =
         tile::KernelOp::create(builder, getKernelName(op, matmul, lengths),
                                ValueRange(operands).getTypes(),
@@ -137,6 +146,7 @@ public:
     zero = i32(0);
     buildProgram();
     minusInf = floatConstant(-std::numeric_limits<float>::infinity());
+    inputScale = buildInputScale();
     softmaxScale = floatConstant(1.0f);
     q = loadTile(sequences.getQueries(op.getQ()), blockM, head, qStart);
     buildKVLoop();
@@ -303,7 +313,38 @@ private:
   /// Loads fill the columns beyond the head dimension with zeros, and stores
   /// drop them.
   int64_t padHeadDim(int64_t dim) {
-    return llvm::alignTo(std::max<int64_t>(dim, 1), columnGranule);
+    // The products of 8-bit types are twice as deep.
+    return llvm::alignTo(std::max<int64_t>(dim, 1),
+                         op.isQuantized() ? 2 * columnGranule : columnGranule);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Scales of 8-bit inputs
+  //===--------------------------------------------------------------------===//
+
+  /// What the program's values of an input count; null if there is no scale.
+  Value loadInputScale(Value scale, Value tensorHead) {
+    if (!scale)
+      return {};
+    auto type = cast<MemRefType>(scale.getType());
+    bool isForTensor = type.getRank() == 1 && type.getDimSize(0) == 1;
+    SmallVector<Value> indices = {isForTensor ? zero : tensorHead};
+    SmallVector<int64_t> inBounds = {0};
+    if (type.getRank() == 2) {
+      indices.insert(indices.begin(), batch);
+      inBounds.push_back(1);
+    }
+    return tile::GatherOp::create(builder, builder.getF32Type(), arg(scale),
+                                  indices, inBounds);
+  }
+
+  /// Of q times k; null if neither has one.
+  Value buildInputScale() {
+    Value ofQ = loadInputScale(op.getQScale(), head);
+    Value ofK = loadInputScale(op.getKScale(), kvHead);
+    if (ofQ && ofK)
+      return binary<arith::MulFOp>(ofQ, ofK);
+    return ofQ ? ofQ : ofK;
   }
 
   Value loadTile(SequenceBuilder::Part part, int64_t rows, Value tensorHead,
@@ -325,7 +366,9 @@ private:
         tensor::SplatOp::create(builder, rowType(), minusInf),
         splat(0.0f, {blockM})};
     keys = sequences.getKeys(op.getK());
-    values = sequences.getKeys(op.getV());
+    // The transposed keys go to the end of the tensor (verifyTarget).
+    if (!op.isQuantized())
+      values = sequences.getKeys(op.getV());
     loop = tile::KVLoopOp::create(builder, ValueRange(inits).getTypes(), zero,
                                   zero, zero, kvLen, blockN, inits,
                                   binary<arith::SubIOp>(qLen, qStart),
@@ -389,6 +432,12 @@ private:
   /// Makes a positive constant factor of the scores the softmax's scale, which
   /// takes no operation of its own.
   bool foldIntoSoftmax(Value factor) {
+    // That of 8-bit inputs, which is positive, goes along.
+    auto product = factor.getDefiningOp<arith::MulFOp>();
+    bool hasInputScale =
+        inputScale && product && product.getRhs() == inputScale;
+    if (hasInputScale)
+      factor = product.getLhs();
     APFloat constant(0.0f);
     if (!matchPattern(factor, m_ConstantFloat(&constant)) ||
         constant.isNegative() || !constant.isNormal())
@@ -396,6 +445,8 @@ private:
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPoint(loop);
     softmaxScale = floatConstant(constant.convertToFloat());
+    if (hasInputScale)
+      softmaxScale = binary<arith::MulFOp>(softmaxScale, inputScale);
     return true;
   }
 
@@ -508,16 +559,17 @@ private:
   }
 
   Value getScale() {
-    if (Value scale = op.getScaleValue())
-      return arg(scale);
-    return floatConstant(*op.getConstantScale());
+    Value scale = op.getScaleValue() ? arg(op.getScaleValue())
+                                     : floatConstant(*op.getConstantScale());
+    return inputScale ? binary<arith::MulFOp>(scale, inputScale) : scale;
   }
 
   /// args are (scores, acc, max, sum).
   SmallVector<Value> buildSoftmax(ValueRange args) {
     auto softmax = tile::OnlineSoftmaxOp::create(
         builder, TypeRange{args[0].getType(), rowType(), rowType(), rowType()},
-        args[0], args[2], args[3], softmaxScale);
+        args[0], args[2], args[3], softmaxScale,
+        op.isQuantized() ? kQuantizedExponent : 0);
     return softmax->getResults();
   }
 
@@ -525,21 +577,37 @@ private:
   SmallVector<Value> buildPV(ValueRange args) {
     Value kv = args[0], p = args[1], max = args[2], sum = args[3],
           alpha = args[4], acc = args[5];
-    Value v = loadTile(values, blockN, kvHead, kv);
+    bool isTransposed = op.isQuantized();
+    Value v = isTransposed ? loadTransposedValues(kv)
+                           : loadTile(values, blockN, kvHead, kv);
     Value rescaled =
         arith::MulFOp::create(builder, acc, broadcastRows(alpha, acc));
     Value next = tile::MmaOp::create(builder, acc.getType(), matmul.path,
-                                     toElementType(p), v, rescaled,
-                                     /*transpose_b=*/false);
+                                     truncate(p, getWeightType()), v, rescaled,
+                                     /*transpose_b=*/isTransposed,
+                                     /*permuted_k=*/isTransposed);
     return {next, max, sum};
   }
 
-  Value toElementType(Value value) {
-    if (op.getElementType().isF32())
+  /// Of 8-bit types the one with more precision, whichever v has.
+  Type getWeightType() {
+    return op.isQuantized() ? Float8E4M3FNType::get(op.getContext())
+                            : op.getElementType();
+  }
+
+  Value loadTransposedValues(Value kv) {
+    auto memref = cast<MemRefType>(valueOperand.getType());
+    auto type = RankedTensorType::get({padHeadDim(op.getVHeadDim()), blockN},
+                                      memref.getElementType());
+    return tile::LoadOp::create(builder, type, arg(valueOperand),
+                                ValueRange{batch, kvHead, zero, kv});
+  }
+
+  Value truncate(Value value, Type element) {
+    if (element.isF32())
       return value;
     auto type = cast<RankedTensorType>(value.getType());
-    return arith::TruncFOp::create(builder, type.clone(op.getElementType()),
-                                   value);
+    return arith::TruncFOp::create(builder, type.clone(element), value);
   }
 
   //===--------------------------------------------------------------------===//
@@ -633,7 +701,10 @@ private:
       Value weight = math::ExpOp::create(builder, difference);
       total = binary<arith::MulFOp>(sum, binary<arith::AddFOp>(ones, weight));
     }
-    Value inverse = binary<arith::DivFOp>(ones, total);
+    Value one = ones;
+    if (Value scale = loadInputScale(op.getVScale(), kvHead))
+      one = tensor::SplatOp::create(builder, rowType(), scale);
+    Value inverse = binary<arith::DivFOp>(one, total);
     Value scaled =
         arith::MulFOp::create(builder, acc, broadcastRows(inverse, acc));
     // The sum is 0 only in a row that sees no key: any other has a term of 1.
@@ -644,8 +715,8 @@ private:
       output = applyRowTerm(output);
     // Made behind the loop, where the offsets take no registers in it.
     SequenceBuilder::Part o = sequences.getQueries(op.getO());
-    tile::StoreOp::create(builder, toElementType(output), o.memref,
-                          ValueRange{o.batch, head, qStart, zero});
+    tile::StoreOp::create(builder, truncate(output, op.getOutputElementType()),
+                          o.memref, ValueRange{o.batch, head, qStart, zero});
     if (!op.getLse())
       return;
     lse = op.getSink() ? addSinkToLse(lse, loadSink()) : buildLse(max, sum);
@@ -661,6 +732,9 @@ private:
     Value lse = arith::AddFOp::create(
         builder, arith::MulFOp::create(builder, max, scales),
         math::LogOp::create(builder, sum));
+    if (op.isQuantized())
+      lse = binary<arith::SubFOp>(
+          lse, splat(static_cast<float>(kQuantizedExponent * M_LN2), {blockM}));
     if (rowTerm)
       lse = arith::AddFOp::create(builder, lse, rowTerm);
     Value empty = tensor::SplatOp::create(builder, rowType(), minusInf);
@@ -708,6 +782,8 @@ private:
   }
 
   AttentionOp op;
+  /// v, or what stands for it.
+  Value valueOperand;
   const std::optional<MaskBounds> &bounds;
   MatmulChoice matmul;
   const ScheduledLengths &lengths;
@@ -719,7 +795,7 @@ private:
   int64_t blockM, blockN, columnGranule;
   Value qLen, kvLen, batch, head, kvHead, qStart;
   SequenceBuilder::Part keys, values;
-  Value zero, minusInf, softmaxScale, q;
+  Value zero, minusInf, inputScale, softmaxScale, q;
   /// What the score_mod adds to all scores of a row, if anything.
   Value rowTerm;
   tile::KVLoopOp loop;
@@ -728,7 +804,8 @@ private:
 /// Builds the launch of a fused kernel before the op.
 class LaunchBuilder {
 public:
-  explicit LaunchBuilder(AttentionOp op) : op(op), builder(op.getLoc(), op) {}
+  LaunchBuilder(AttentionOp op, Value values)
+      : op(op), values(values), builder(op.getLoc(), op) {}
 
   /// 0 or 1; none if the launch takes every length.
   Value contains(const ScheduledLengths &lengths) {
@@ -745,9 +822,10 @@ public:
     // A launch of no program is skipped.
     if (Value isOwn = contains(lengths))
       grid = product({grid, isOwn});
-    tile::LaunchOp::create(builder, kernel.getSymName(), grid,
-                           FusedKernelBuilder::getKernelOperands(op, bounds),
-                           countBytes(), countFlops());
+    tile::LaunchOp::create(
+        builder, kernel.getSymName(), grid,
+        FusedKernelBuilder::getKernelOperands(op, values, bounds), countBytes(),
+        countFlops());
   }
 
 private:
@@ -808,17 +886,21 @@ private:
   }
 
   /// q, k, v, o, lse and captures once each, all that a cache has room for.
-  /// Sinks, offsets and lengths are too few to count.
+  /// Sinks, scales, offsets and lengths are too few to count.
   Value countBytes() {
-    int64_t elementBytes = op.getElementType().getIntOrFloatBitWidth() / 8;
-    int64_t headDims = op.getQKHeadDim() + op.getVHeadDim();
+    auto getRowBytes = [](Value operand) {
+      auto type = cast<MemRefType>(operand.getType());
+      return type.getDimSize(3) * type.getElementTypeBitWidth() / 8;
+    };
     int64_t lseBytes = op.getLse() ? sizeof(float) : 0;
     Value queryBytes = product(
         {countRows(op.getQ()), constant(op.getNumQueryHeads() *
-                                        (headDims * elementBytes + lseBytes))});
+                                        (getRowBytes(op.getQ()) +
+                                         getRowBytes(op.getO()) + lseBytes))});
     Value keyBytes =
         product({countRows(op.getK()),
-                 constant(op.getNumKVHeads() * headDims * elementBytes)});
+                 constant(op.getNumKVHeads() *
+                          (getRowBytes(op.getK()) + getRowBytes(op.getV())))});
     Value bytes = arith::AddIOp::create(builder, queryBytes, keyBytes);
     for (Value capture : op.getCaptures())
       bytes = arith::AddIOp::create(builder, bytes, countBytes(capture));
@@ -843,12 +925,13 @@ private:
   }
 
   AttentionOp op;
+  Value values;
   ImplicitLocOpBuilder builder;
 };
 
 /// The innermost dimension of every memref must be contiguous.
 LogicalResult verifyInnermostStrides(AttentionOp op) {
-  for (Value operand : FusedKernelBuilder::getKernelOperands(op)) {
+  for (Value operand : FusedKernelBuilder::getKernelOperands(op, op.getV())) {
     auto memref = dyn_cast<MemRefType>(operand.getType());
     if (memref && memref.getRank() > 0 && !memref.isLastDimUnitStride())
       return op.emitOpError("takes memrefs with innermost stride 1, not ")
@@ -889,14 +972,17 @@ struct ConvertAttnToTilePass
 
   static void convert(AttentionOp op, const TargetInfo &info,
                       SymbolTable &symbols) {
+    Value values = op.getV();
+    if (op.isQuantized())
+      values = transposeValues(op, symbols);
     for (const ScheduledLengths &lengths : getScheduledLengths(op)) {
       std::optional<MaskBounds> bounds =
           buildPrepass(op, info, lengths, symbols);
       tile::KernelOp kernel =
-          FusedKernelBuilder(op, info, lengths, bounds).build();
+          FusedKernelBuilder(op, info, lengths, values, bounds).build();
       // The table makes the name unique.
       symbols.insert(kernel);
-      LaunchBuilder(op).build(kernel, lengths, bounds);
+      LaunchBuilder(op, values).build(kernel, lengths, bounds);
     }
     op.erase();
   }
@@ -908,7 +994,9 @@ struct ConvertAttnToTilePass
     std::string name =
         getKernelName(op, chooseMatmul(op.getElementType(), info), lengths);
     ScheduleAttr schedule = lengths.schedule;
-    auto getFactor = [&] { return LaunchBuilder(op).contains(lengths); };
+    auto getFactor = [&] {
+      return LaunchBuilder(op, op.getV()).contains(lengths);
+    };
     return buildMaskPrepass(
         op, name, {schedule.getBlockM(), schedule.getBlockN(), getFactor},
         symbols);

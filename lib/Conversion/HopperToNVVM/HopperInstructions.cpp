@@ -2,6 +2,7 @@
 
 #include "HopperInstructions.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -160,6 +161,22 @@ Value hopper::loadWord(ThreadEmitter &emit, Value address) {
 // Products
 //===----------------------------------------------------------------------===//
 
+static StringRef getPTXType(Type type) {
+  return llvm::TypeSwitch<Type, StringRef>(type)
+      .Case([](BFloat16Type) { return "bf16"; })
+      .Case([](Float8E4M3FNType) { return "e4m3"; })
+      .Case([](Float8E5M2Type) { return "e5m2"; })
+      .Default([](Type) { return "f16"; });
+}
+
+Value hopper::convertToFloat8(ThreadEmitter &emit, Value low, Value high,
+                              Type type) {
+  // The instruction takes the upper half first, and saturates.
+  StringRef name = isa<Float8E5M2Type>(type) ? "llvm.nvvm.ff.to.e5m2x2.rn"
+                                             : "llvm.nvvm.ff.to.e4m3x2.rn";
+  return emit.intrinsic(name, emit.getI16Type(), {high, low});
+}
+
 SmallVector<Value> hopper::multiply(ThreadEmitter &emit,
                                     const WarpgroupProduct &product,
                                     ValueRange accumulator) {
@@ -170,15 +187,20 @@ SmallVector<Value> hopper::multiply(ThreadEmitter &emit,
   size_t b = first + product.a.size();
   bool isAInRegisters = product.a.size() > 1;
   std::string a = listOperands(first, product.a.size());
-  std::string transpose = product.isBTransposed ? "1" : "0";
+  // 8-bit operands are never transposed, and have no operand to say so.
+  int64_t bits = product.elementA.getIntOrFloatBitWidth();
+  std::string transpose;
+  if (bits == 16)
+    transpose = llvm::formatv(", {0}{1}", isAInRegisters ? "" : "0, ",
+                              product.isBTransposed ? 1 : 0);
   std::string text = llvm::formatv(
       "{{\n\t.reg .pred accumulate;\n\t"
       "setp.ne.b32 accumulate, {0}, 0;\n\t"
-      "wgmma.mma_async.sync.aligned.m64n{1}k16.f32.{2}.{2} {{{3}}, {4}, ${5}, "
-      "accumulate, 1, 1, {6}{7};\n\t}",
-      accumulator.empty() ? 0 : 1, product.columns,
-      product.element.isBF16() ? "bf16" : "f16", listOperands(0, numResults),
-      isAInRegisters ? "{" + a + "}" : a, b, isAInRegisters ? "" : "0, ",
+      "wgmma.mma_async.sync.aligned.m64n{1}k{2}.f32.{3}.{4} {{{5}}, {6}, ${7}, "
+      "accumulate, 1, 1{8};\n\t}",
+      accumulator.empty() ? 0 : 1, product.columns, 256 / bits,
+      getPTXType(product.elementA), getPTXType(product.elementB),
+      listOperands(0, numResults), isAInRegisters ? "{" + a + "}" : a, b,
       transpose);
   SmallVector<Value> operands(product.a);
   operands.push_back(product.b);

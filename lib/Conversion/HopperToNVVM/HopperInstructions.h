@@ -46,14 +46,19 @@ void storeMatrix(tile::ThreadEmitter &emit, Value address,
 void storeWord(tile::ThreadEmitter &emit, Value address, Value word);
 Value loadWord(tile::ThreadEmitter &emit, Value address);
 
-/// One wgmma instruction, m64 x columns x k16. The accumulator is empty to
+/// Two floats, each rounded to nearest and at most the largest, as 8-bit floats
+/// of `type` in an i16, `low` in the low byte.
+Value convertToFloat8(tile::ThreadEmitter &emit, Value low, Value high,
+                      Type type);
+
+/// One wgmma instruction, m64 x columns x 256 bits. The accumulator is empty to
 /// start from zero. `a` is a descriptor or four registers; `b` a descriptor.
 struct WarpgroupProduct {
   int64_t columns;
-  Type element;
+  Type elementA, elementB;
   SmallVector<Value> a;
   Value b;
-  /// b is stored [K, N], N contiguous.
+  /// b is stored [K, N], N contiguous: 16-bit types only.
   bool isBTransposed;
 };
 SmallVector<Value> multiply(tile::ThreadEmitter &emit,

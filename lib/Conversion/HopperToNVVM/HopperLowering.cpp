@@ -15,7 +15,7 @@ static constexpr int64_t kSlotAlignment = 1024;
 static constexpr int64_t kBarrierBytes = 8;
 static constexpr int64_t kNumberBytes = 4;
 static constexpr int64_t kWarpsPerWarpgroup = 4;
-static constexpr int64_t kProductDepth = 16;
+static constexpr int64_t kProductBits = 256;
 static constexpr int64_t kTensorMapBytes = 128;
 static constexpr int64_t kTensorMapAlignment = 64;
 
@@ -178,23 +178,31 @@ BlockArgument HopperLowering::getKernelArgument(Value roleArgument) {
   return dyn_cast<BlockArgument>(roles.getArgs()[argument.getArgNumber()]);
 }
 
+/// How a slot's tile lies in it.
+static RingType getRing(SlotType slot) {
+  return RingType::get(slot.getContext(), /*stages=*/1, slot.getTile());
+}
+
 LogicalResult HopperLowering::collectTensorMaps() {
-  auto add = [&](Operation *op, Value memref, int64_t rows) {
+  auto add = [&](Operation *op, Value memref, SlotType slot, int64_t rows) {
     BlockArgument argument = getKernelArgument(memref);
     if (!argument) {
       op->emitOpError("must name an argument of the kernel: its tensor map is "
                       "made at launch");
       return WalkResult::interrupt();
     }
-    tensorMaps.insert({{argument.getArgNumber(), rows}, Value()});
+    int64_t columns = getRing(slot).getBlockColumns();
+    tensorMaps.insert({{argument.getArgNumber(), rows, columns}, Value()});
     return WalkResult::advance();
   };
   WalkResult result = roles.walk([&](Operation *op) {
-    if (auto load = dyn_cast<TmaLoadOp>(op))
-      return add(op, load.getSource(),
-                 load.getSlot().getType().getTile().getDimSize(0));
+    if (auto load = dyn_cast<TmaLoadOp>(op)) {
+      SlotType slot = load.getSlot().getType();
+      return add(op, load.getSource(), slot, slot.getTile().getDimSize(0));
+    }
     if (auto store = dyn_cast<TmaStoreOp>(op))
-      return add(op, store.getTarget(), WarpSpecializeOp::kRowsPerWarpgroup);
+      return add(op, store.getTarget(), store.getSlot().getType(),
+                 WarpSpecializeOp::kRowsPerWarpgroup);
     return WalkResult::advance();
   });
   return failure(result.wasInterrupted());
@@ -202,8 +210,8 @@ LogicalResult HopperLowering::collectTensorMaps() {
 
 SmallVector<TensorMap> HopperLowering::getTensorMaps() const {
   return llvm::map_to_vector(tensorMaps, [](const auto &entry) {
-    auto [argument, rows] = entry.first;
-    return TensorMap{argument, rows, RingType::kBlockColumns};
+    auto [argument, rows, columns] = entry.first;
+    return TensorMap{argument, rows, columns};
   });
 }
 
@@ -367,6 +375,11 @@ LogicalResult HopperLowering::lowerOp(Operation *op) {
       .Case([&](WgmmaOp op) { return done([&] { lowerWgmma(op); }); })
       .Case([&](WgmmaWaitOp op) { return done([&] { lowerWgmmaWait(op); }); })
       .Case([&](ExpDiffOp op) { return done([&] { lowerExpDiff(op); }); })
+      .Case([&](arith::TruncFOp op) {
+        if (getElementTypeOrSelf(op.getType()).getIntOrFloatBitWidth() != 8)
+          return KernelLowering::lowerOp(op);
+        return done([&] { lowerTruncF(op); });
+      })
       .Default([&](Operation *op) { return KernelLowering::lowerOp(op); });
 }
 
@@ -408,18 +421,17 @@ void HopperLowering::lowerWait(WaitOp op) {
 
 void HopperLowering::lowerTmaLoad(TmaLoadOp op) {
   const Slot &slot = slots[op.getSlot()];
-  RankedTensorType tile = op.getSlot().getType().getTile();
+  RingType ring = getRing(op.getSlot().getType());
+  int64_t columns = ring.getBlockColumns();
   Value map = tensorMaps[{getKernelArgument(op.getSource()).getArgNumber(),
-                          tile.getDimSize(0)}];
+                          ring.getTile().getDimSize(0), columns}];
   SmallVector<Value> coordinates;
   for (Value index : llvm::reverse(op.getIndices()))
     coordinates.push_back(getScalar(index));
-  auto ring = RingType::get(op.getContext(), /*stages=*/1, tile);
   expectBytes(emit, slot.full, ring.getSlotBytes());
   Value firstColumn = coordinates[0];
   for (int64_t block = 0; block < ring.getNumBlocks(); ++block) {
-    coordinates[0] =
-        emit.add(firstColumn, emit.i32(block * RingType::kBlockColumns));
+    coordinates[0] = emit.add(firstColumn, emit.i32(block * columns));
     loadTensor(emit,
                emit.add(slot.address, emit.i32(block * ring.getBlockBytes())),
                map, coordinates, slot.full);
@@ -436,12 +448,13 @@ void HopperLowering::stageTile(TmaStoreOp op, Value address) {
   Value row = emit.add(emit.mul(warp, emit.i32(16)), emit.rem(lane, 16));
   Value rowAddress = emit.add(address, emit.mul(row, emit.i32(128)));
   Value swizzle = emit.rem(lane, 8), half = emit.div(lane, 16);
-  for (int64_t step = 0; step < tile.getDimSize(1) / kProductDepth; ++step) {
-    constexpr int64_t kSteps = RingType::kBlockColumns / kProductDepth;
+  constexpr int64_t kColumns = 16;
+  int64_t steps = getRing(op.getSlot().getType()).getBlockColumns() / kColumns;
+  for (int64_t step = 0; step < tile.getDimSize(1) / kColumns; ++step) {
     Value chunk =
-        emit.xorBits(emit.add(emit.i32(step % kSteps * 2), half), swizzle);
+        emit.xorBits(emit.add(emit.i32(step % steps * 2), half), swizzle);
     Value target =
-        emit.add(emit.add(rowAddress, emit.i32(step / kSteps * blockBytes)),
+        emit.add(emit.add(rowAddress, emit.i32(step / steps * blockBytes)),
                  emit.mul(chunk, emit.i32(16)));
     storeMatrix(emit, target, words.slice(4 * step, 4));
   }
@@ -456,8 +469,9 @@ void HopperLowering::lowerTmaStore(TmaStoreOp op) {
   stageTile(op, address);
   fenceAsyncShared(emit);
   syncWarpgroup(emit, warpgroupIndex);
-  Value map =
-      tensorMaps[{getKernelArgument(op.getTarget()).getArgNumber(), kRows}];
+  int64_t blockColumns = getRing(op.getSlot().getType()).getBlockColumns();
+  Value map = tensorMaps[{getKernelArgument(op.getTarget()).getArgNumber(),
+                          kRows, blockColumns}];
   SmallVector<Value> coordinates;
   for (Value index : llvm::reverse(op.getIndices()))
     coordinates.push_back(getScalar(index));
@@ -467,9 +481,9 @@ void HopperLowering::lowerTmaStore(TmaStoreOp op) {
   Value source = emit.add(address, emit.mul(firstRow, emit.i32(128)));
   auto store = [&] {
     for (int64_t column = 0; column < tile.getDimSize(1);
-         column += RingType::kBlockColumns) {
+         column += blockColumns) {
       coordinates[0] = emit.add(firstColumn, emit.i32(column));
-      int64_t block = column / RingType::kBlockColumns;
+      int64_t block = column / blockColumns;
       storeTensor(emit, map, coordinates,
                   emit.add(source, emit.i32(block * tile.getDimSize(0) * 128)));
     }
@@ -517,50 +531,72 @@ void HopperLowering::lowerGet(GetOp op) {
 //===----------------------------------------------------------------------===//
 
 // Matrix descriptors (PTX ISA, "Matrix descriptor format"): addresses and
-// offsets in units of 16 bytes, the stride offset in bits 32 to 45 and the
-// 128-byte swizzle mode in bits 62 and 63.
+// offsets in units of 16 bytes, the leading offset from bit 16 and the stride
+// offset, of 8 rows, from bit 32 on, and the swizzle mode in bits 62 and 63.
 static constexpr int64_t kDescriptorUnit = 16;
-static constexpr int64_t kAtomBytes = 1024;
-static constexpr int64_t kDescriptorHigh =
-    (int64_t(1) << 62) | (kAtomBytes / kDescriptorUnit) << 32;
 static constexpr int64_t kLeadingOffsetShift = 16;
+static constexpr int64_t kStrideOffsetShift = 32;
+static constexpr int64_t kSwizzleShift = 62;
 
-/// `offset` from `address`, both in descriptor units.
-Value HopperLowering::makeDescriptor(Value address, int64_t leadingOffset,
-                                     int64_t offset) {
-  Value low = emit.add(
-      address, emit.i32(offset + (leadingOffset << kLeadingOffsetShift)));
-  Value wide = emit.create<LLVM::ZExtOp>(emit.getI64Type(), low);
-  return emit.orBits(wide, emit.i64(kDescriptorHigh));
+static int64_t getSwizzleMode(int64_t rowBytes) {
+  return rowBytes == 128 ? 1 : rowBytes == 64 ? 2 : 3;
 }
 
-/// Where k16 step `step` of a K-major tile of `rows` rows begins: 32 bytes
-/// further in the 128-byte rows, and in the next block of 64 columns every 4.
-static int64_t getKMajorOffset(int64_t step, int64_t rows) {
-  constexpr int64_t kSteps = RingType::kBlockColumns / kProductDepth;
-  return (step % kSteps) * 32 / kDescriptorUnit +
-         (step / kSteps) * rows * 128 / kDescriptorUnit;
+struct HopperLowering::Operand {
+  /// Of the first row, in descriptor units.
+  Value address;
+  int64_t rows, blockRowBytes;
+
+  /// Where step `step` of a K-major tile begins: 32 bytes further in the rows
+  /// of a block, and behind the last in the next block. In descriptor units.
+  int64_t getKMajorOffset(int64_t step) const {
+    constexpr int64_t kStepBytes = kProductBits / 8;
+    int64_t steps = blockRowBytes / kStepBytes;
+    return (step % steps * kStepBytes + step / steps * getBlockBytes()) /
+           kDescriptorUnit;
+  }
+  int64_t getBlockBytes() const { return rows * blockRowBytes; }
+};
+
+HopperLowering::Operand HopperLowering::getOperand(SlotType slot,
+                                                   Value address) {
+  return {emit.create<LLVM::LShrOp>(address, emit.i32(4)),
+          slot.getTile().getDimSize(0), getRing(slot).getBlockRowBytes()};
+}
+
+/// `offset` from the operand's address, in descriptor units.
+Value HopperLowering::makeDescriptor(const Operand &operand,
+                                     int64_t leadingOffset, int64_t offset) {
+  Value low =
+      emit.add(operand.address,
+               emit.i32(offset + (leadingOffset << kLeadingOffsetShift)));
+  Value wide = emit.create<LLVM::ZExtOp>(emit.getI64Type(), low);
+  int64_t strideOffset = 8 * operand.blockRowBytes / kDescriptorUnit;
+  return emit.orBits(
+      wide, emit.i64((getSwizzleMode(operand.blockRowBytes) << kSwizzleShift) |
+                     (strideOffset << kStrideOffsetShift)));
 }
 
 void HopperLowering::lowerWgmma(WgmmaOp op) {
-  RankedTensorType tileB = op.getB().getType().getTile();
+  SlotType slotB = op.getB().getType();
+  RankedTensorType tileB = slotB.getTile();
   bool isKMajor = op.getTransposeB();
-  int64_t rowsB = tileB.getDimSize(0);
   int64_t depth = tileB.getDimSize(isKMajor ? 1 : 0);
-  Value addressB =
-      emit.create<LLVM::LShrOp>(slots[op.getB()].address, emit.i32(4));
+  Operand b = getOperand(slotB, slots[op.getB()].address), a;
   auto slotA = dyn_cast<SlotType>(op.getA().getType());
-  Value addressA;
   if (slotA) {
-    int64_t warpgroupBytes = WarpSpecializeOp::kRowsPerWarpgroup * 128;
+    int64_t warpgroupBytes =
+        WarpSpecializeOp::kRowsPerWarpgroup * getRing(slotA).getBlockRowBytes();
     Value offset = emit.mul(warpgroupIndex, emit.i32(warpgroupBytes));
-    addressA = emit.create<LLVM::LShrOp>(
-        emit.add(slots[op.getA()].address, offset), emit.i32(4));
+    a = getOperand(slotA, emit.add(slots[op.getA()].address, offset));
   }
 
   WarpgroupProduct product;
   product.columns = tileB.getDimSize(isKMajor ? 0 : 1);
-  product.element = tileB.getElementType();
+  product.elementA =
+      slotA ? slotA.getTile().getElementType()
+            : cast<RankedTensorType>(op.getA().getType()).getElementType();
+  product.elementB = tileB.getElementType();
   product.isBTransposed = !isKMajor;
   SmallVector<Value> accumulator;
   if (op.getAcc())
@@ -568,27 +604,50 @@ void HopperLowering::lowerWgmma(WgmmaOp op) {
                        getFragment(op.getAcc()).end());
 
   emit.create<NVVM::WgmmaFenceAlignedOp>();
-  for (int64_t step = 0; step < depth / kProductDepth; ++step) {
+  int64_t productDepth = kProductBits / tileB.getElementTypeBitWidth();
+  for (int64_t step = 0; step < depth / productDepth; ++step) {
     product.a.clear();
     if (slotA) {
-      int64_t rowsA = slotA.getTile().getDimSize(0);
-      product.a.push_back(makeDescriptor(addressA, /*leadingOffset=*/1,
-                                         getKMajorOffset(step, rowsA)));
+      product.a.push_back(
+          makeDescriptor(a, /*leadingOffset=*/1, a.getKMajorOffset(step)));
     } else {
-      for (Value pair : ArrayRef(getFragment(op.getA())).slice(4 * step, 4))
-        product.a.push_back(emit.bitcast(pair, emit.getI32Type()));
+      for (Value word : ArrayRef(getFragment(op.getA())).slice(4 * step, 4))
+        product.a.push_back(emit.bitcast(word, emit.getI32Type()));
     }
-    // [K, N]: a step is 16 rows of 128 bytes further, and the leading offset
-    // leads to the next block of 64 columns.
+    // [K, N]: a step is 16 rows further, and the leading offset leads to the
+    // next block of columns.
     product.b =
-        isKMajor ? makeDescriptor(addressB, /*leadingOffset=*/1,
-                                  getKMajorOffset(step, rowsB))
-                 : makeDescriptor(addressB, rowsB * 128 / kDescriptorUnit,
-                                  step * kProductDepth * 128 / kDescriptorUnit);
+        isKMajor
+            ? makeDescriptor(b, /*leadingOffset=*/1, b.getKMajorOffset(step))
+            : makeDescriptor(b, b.getBlockBytes() / kDescriptorUnit,
+                             step * productDepth * b.blockRowBytes /
+                                 kDescriptorUnit);
     accumulator = multiply(emit, product, accumulator);
   }
   emit.create<NVVM::WgmmaGroupSyncAlignedOp>();
   fragments[op.getResult()] = Fragment(accumulator.begin(), accumulator.end());
+}
+
+/// f32 to 8-bit floats, four to a register: of a row, the columns of two
+/// neighbouring n8 blocks, which is the order of #tile.operand.
+void HopperLowering::lowerTruncF(arith::TruncFOp op) {
+  Type element = getElementTypeOrSelf(op.getType());
+  ArrayRef<Value> source = getFragment(op.getIn());
+  Fragment result;
+  // A thread's elements of a block are two of each of two rows.
+  constexpr size_t kBlock = 4;
+  for (size_t first = 0; first < source.size(); first += 2 * kBlock)
+    for (size_t row = first; row < first + kBlock; row += 2) {
+      Value pair =
+          emit.create<LLVM::PoisonOp>(VectorType::get(2, emit.getI16Type()));
+      for (int64_t block : {0, 1}) {
+        size_t i = row + block * kBlock;
+        Value half = convertToFloat8(emit, source[i], source[i + 1], element);
+        pair = emit.create<LLVM::InsertElementOp>(pair, half, emit.i32(block));
+      }
+      result.push_back(emit.bitcast(pair, emit.getI32Type()));
+    }
+  fragments[op.getResult()] = std::move(result);
 }
 
 void HopperLowering::lowerWgmmaWait(WgmmaWaitOp op) {

@@ -40,8 +40,9 @@ private:
   struct ScaledRows {
     SmallVector<Value> products, scales, isHuge;
   };
-  /// What one tensor map describes: a kernel argument and the rows of its box.
-  using MapKey = std::pair<unsigned, int64_t>;
+  /// What one tensor map describes: a kernel argument and the rows and columns
+  /// of its box.
+  using MapKey = std::tuple<unsigned, int64_t, int64_t>;
 
   // Frame.
   LogicalResult findRoles();
@@ -82,7 +83,12 @@ private:
   /// The argument of the kernel behind an argument of a role; null if that is
   /// something else.
   BlockArgument getKernelArgument(Value roleArgument);
-  Value makeDescriptor(Value address, int64_t leadingOffset, int64_t offset);
+  void lowerTruncF(arith::TruncFOp op);
+  /// How products read a tile in a slot.
+  struct Operand;
+  Operand getOperand(SlotType slot, Value address);
+  Value makeDescriptor(const Operand &operand, int64_t leadingOffset,
+                       int64_t offset);
 
   WarpSpecializeOp roles;
   bool persistent = false;

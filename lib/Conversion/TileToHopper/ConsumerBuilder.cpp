@@ -166,8 +166,9 @@ ConsumerBuilder::Product ConsumerBuilder::startPV(Value number, Value p,
 ConsumerBuilder::Product ConsumerBuilder::startPV(Value slot, Value number,
                                                   Value p, Value acc) {
   auto type = PendingType::get(builder.getContext(), parts.pv.getType());
+  MmaOp pv = parts.pv;
   Value output = WgmmaOp::create(builder, type, p, slot, acc,
-                                 /*transpose_b=*/false);
+                                 pv.getTransposeB(), pv.getPermutedK());
   return {output, rings.v, number};
 }
 

@@ -29,7 +29,7 @@ static FailureOr<MmaOp> findProduct(KVLoopOp loop, Region &region,
            << products.size();
   if (products[0].getPath() != MatmulPath::MMA)
     return products[0].emitOpError(
-        "must multiply 16-bit types (path mma) to run as wgmma");
+        "must multiply 16-bit or 8-bit types (path mma) to run as wgmma");
   return products[0];
 }
 
@@ -85,9 +85,14 @@ FailureOr<KVLoopKernel> KVLoopKernel::match(KernelOp kernel) {
     return failure();
   parts.qk = *qk;
   parts.pv = *pv;
-  if (!qk->getTransposeB() || pv->getTransposeB())
-    return loop->emitOpError("must have transpose_b on its qk product and not "
-                             "on its pv product to run as wgmma");
+  if (!qk->getTransposeB() || qk->getPermutedK())
+    return qk->emitOpError("must have transpose_b and not permuted_k to run as "
+                           "wgmma");
+  bool isFloat8 = pv->getA().getType().getElementTypeBitWidth() == 8;
+  if (isFloat8 && !pv->getPermutedK())
+    return pv->emitOpError(
+        "must have permuted_k to run as wgmma: its left operand is in "
+        "registers, and 8-bit ones have an order of their own");
   if (!matchPattern(qk->getAcc(), m_AnyZeroFloat()))
     return qk->emitOpError("must accumulate to zero to run as wgmma");
 

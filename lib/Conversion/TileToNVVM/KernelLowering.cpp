@@ -59,6 +59,29 @@ LogicalResult KernelLowering::run() {
   return lowerBlock(kernel.getBody().front());
 }
 
+static bool isFloat8(Type type) {
+  return isa<Float8E4M3FNType, Float8E5M2Type>(getElementTypeOrSelf(type));
+}
+
+/// 8-bit floats in the layouts of products exist as their left operands only:
+/// rounded, handed on and multiplied.
+static LogicalResult checkFloat8(Operation *op, RankedTensorType tile) {
+  if (!isFloat8(tile) ||
+      !isa_and_present<MmaLayoutAttr, OperandLayoutAttr>(tile.getEncoding()))
+    return success();
+  if (!isa<arith::TruncFOp, ConvertLayoutOp>(op) &&
+      !isa<scf::SCFDialect>(op->getDialect()))
+    return op->emitOpError("makes ")
+           << tile
+           << "; 8-bit floats in this layout come from arith.truncf only, as "
+              "the left operand of a product";
+  // A register holds four, of two blocks of 8 columns.
+  if (tile.getDimSize(1) % 16 != 0)
+    return op->emitOpError("makes ")
+           << tile << "; columns of 8-bit floats must be a multiple of 16";
+  return success();
+}
+
 LogicalResult KernelLowering::checkLayouts() {
   if (!kernel.getBody().hasOneBlock())
     return kernel.emitOpError("must be one block; use scf for control flow");
@@ -81,7 +104,9 @@ LogicalResult KernelLowering::checkLayouts() {
              << SharedSwizzle::kChunkBytes << " bytes";
     }
     auto emitError = [&] { return op->emitOpError(); };
-    return success(succeeded(RegisterLayout::get(tile, emitError)));
+    if (failed(RegisterLayout::get(tile, emitError)))
+      return failure();
+    return checkFloat8(op, tile);
   };
   WalkResult result = kernel.getBody().walk([&](Operation *op) {
     for (Type type : op->getResultTypes())
@@ -451,6 +476,11 @@ static bool isColumnCompare(arith::CmpIOp op);
 
 LogicalResult KernelLowering::lowerElementwise(Operation *op) {
   Value result = op->getResult(0);
+  auto isFloat8Type = [](Type type) { return isFloat8(type); };
+  if (llvm::any_of(op->getOperandTypes(), isFloat8Type) ||
+      isFloat8(result.getType()))
+    return op->emitOpError("computes on 8-bit floats, which only products on "
+                           "sm_90a take");
   if (!isTile(result.getType())) {
     if (llvm::any_of(op->getOperandTypes(), isTile))
       return op->emitOpError("can't be lowered to threads");
@@ -562,6 +592,8 @@ LogicalResult KernelLowering::lowerConstant(arith::ConstantOp op) {
     scalars.map(op.getResult(), emit.constant(op.getValue()));
     return success();
   }
+  if (isFloat8(type))
+    return op.emitOpError("is of 8-bit floats, which come from memory only");
   auto elements = dyn_cast<DenseElementsAttr>(op.getValue());
   if (!elements || !elements.isSplat())
     return op.emitOpError("must be the same in every element");

@@ -14,8 +14,9 @@
 namespace mlir::tile {
 
 /// What a thread holds of a tile: one value per element, or one
-/// vector<2 x element> per two neighbours where `isPacked`. A tile in shared
-/// memory is the i32 address of its first byte.
+/// vector<2 x element> per two neighbours where `isPacked`, or one i32 per four
+/// 8-bit floats under #tile.mma or #tile.operand. Other 8-bit floats are i8s. A
+/// tile in shared memory is the i32 address of its first byte.
 using Fragment = SmallVector<Value, 0>;
 
 /// 16-bit floats travel in pairs, one 32-bit register each.

@@ -16,6 +16,9 @@ static RankedTensorType getTileType(Value value) {
 
 static LogicalResult verifyOperands(MmaOp op) {
   RankedTensorType a = getTileType(op.getA()), b = getTileType(op.getB());
+  if (a.getElementTypeBitWidth() == 8)
+    return op.emitOpError("multiplies 8-bit floats, which only the kernels of "
+                          "sm_90a with warp roles do");
   if (!isInShared(b))
     return op.emitOpError("takes its right operand from shared memory; it must "
                           "come straight from a tile.load");

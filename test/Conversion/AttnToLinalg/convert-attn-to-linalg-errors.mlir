@@ -42,3 +42,13 @@ func.func @packed(%q: tensor<1x2x8x64xf32>, %ends: tensor<3xi32>) -> tensor<1x2x
                       outs(%e : tensor<1x2x8x64xf32>) -> tensor<1x2x8x64xf32>
   return %r : tensor<1x2x8x64xf32>
 }
+
+// -----
+
+func.func @quantized(%x: tensor<1x2x?x64xf8E4M3FN>, %o: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
+  // expected-error @below {{on 'f8E4M3FN' has no unfused sequence; use the fused variant on sm_90a, or convert q, k and v to bf16}}
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x?x64xf8E4M3FN>, tensor<1x2x?x64xf8E4M3FN>, tensor<1x2x?x64xf8E4M3FN>)
+      outs(%o : tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16>
+  return %r : tensor<1x2x?x64xf16>
+}

@@ -88,3 +88,56 @@ tile.kernel @reduce_range(%n: i32, %out: memref<?xi32>) attributes {num_warps = 
   tile.store_element %max, %out[%n] : memref<?xi32>
   tile.return
 }
+
+// -----
+
+#blocked = #tile.blocked<vector = 4, threads_per_row = 16, warps = 4>
+tile.kernel @f8_arithmetic(%a: memref<?x64xf8E4M3FN>) attributes {num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %t = tile.load %a[%c0, %c0] : memref<?x64xf8E4M3FN> -> tensor<32x64xf8E4M3FN, #blocked>
+  // expected-error @below {{computes on 8-bit floats, which only products on sm_90a take}}
+  %u = arith.addf %t, %t : tensor<32x64xf8E4M3FN, #blocked>
+  tile.return
+}
+
+// -----
+
+#blocked = #tile.blocked<vector = 4, threads_per_row = 16, warps = 4>
+tile.kernel @f8_constant() attributes {num_warps = 4 : i32} {
+  // expected-error @below {{is of 8-bit floats, which come from memory only}}
+  %t = arith.constant dense<1.0> : tensor<32x64xf8E4M3FN, #blocked>
+  tile.return
+}
+
+// -----
+
+#mma = #tile.mma<warps = 4>
+tile.kernel @f8_accumulator(%a: memref<?x64xf8E4M3FN>) attributes {num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  // expected-error @below {{8-bit floats in this layout come from arith.truncf only, as the left operand of a product}}
+  %t = tile.load %a[%c0, %c0] : memref<?x64xf8E4M3FN> -> tensor<64x64xf8E4M3FN, #mma>
+  tile.return
+}
+
+// -----
+
+#mma = #tile.mma<warps = 4>
+tile.kernel @f8_columns() attributes {num_warps = 4 : i32} {
+  %t = arith.constant dense<1.0> : tensor<64x24xf32, #mma>
+  // expected-error @below {{columns of 8-bit floats must be a multiple of 16}}
+  %u = arith.truncf %t : tensor<64x24xf32, #mma> to tensor<64x24xf8E4M3FN, #mma>
+  tile.return
+}
+
+// -----
+
+#mma = #tile.mma<warps = 4>
+#shared = #tile.shared
+tile.kernel @f8_product(%a: memref<?x32xf8E4M3FN>) attributes {num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %z = arith.constant dense<0.0> : tensor<64x64xf32, #mma>
+  %t = tile.load %a[%c0, %c0] : memref<?x32xf8E4M3FN> -> tensor<64x32xf8E4M3FN, #shared>
+  // expected-error @below {{multiplies 8-bit floats, which only the kernels of sm_90a with warp roles do}}
+  %u = tile.mma mma %t, %t, %z {transpose_b} : tensor<64x32xf8E4M3FN, #shared>, tensor<64x32xf8E4M3FN, #shared>, tensor<64x64xf32, #mma>
+  tile.return
+}

@@ -92,3 +92,24 @@ func.func @short(%x: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
       -> tensor<1x2x?x64xf16>
   return %r : tensor<1x2x?x64xf16>
 }
+
+// -----
+
+func.func @f8(%x: tensor<1x2x?x64xf8E4M3FN>, %o: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
+  // expected-error @below {{which doesn't serve 'f8E4M3FN'; 8-bit floats need the fused kernel of sm_90a}}
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x?x64xf8E4M3FN>, tensor<1x2x?x64xf8E4M3FN>, tensor<1x2x?x64xf8E4M3FN>)
+      outs(%o : tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16>
+  return %r : tensor<1x2x?x64xf16>
+}
+
+// -----
+
+func.func @f8_head_dim(%x: tensor<1x2x?x72xf8E4M3FN>, %o: tensor<1x2x?x72xf16>) -> tensor<1x2x?x72xf16> {
+  // expected-error @below {{head dimension 72 of q and k is not supported yet}}
+  // expected-note @below {{on sm_90a also q, k, v of f8E4M3FN or f8E5M2, with head dimensions in multiples of 16}}
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x?x72xf8E4M3FN>, tensor<1x2x?x72xf8E4M3FN>, tensor<1x2x?x72xf8E4M3FN>)
+      outs(%o : tensor<1x2x?x72xf16>) -> tensor<1x2x?x72xf16>
+  return %r : tensor<1x2x?x72xf16>
+}

@@ -105,3 +105,39 @@ func.func @registers_ahead(%x: tensor<1x2x?x192xf16>) -> tensor<1x2x?x192xf16> {
       -> tensor<1x2x?x192xf16>
   return %r : tensor<1x2x?x192xf16>
 }
+
+// -----
+
+func.func @f8_block_n(%x: tensor<1x2x?x64xf8E4M3FN>, %o: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
+  // expected-error @below {{schedule: block_n = 48 must be a multiple of 32}}
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x?x64xf8E4M3FN>, tensor<1x2x?x64xf8E4M3FN>, tensor<1x2x?x64xf8E4M3FN>)
+      outs(%o : tensor<1x2x?x64xf16>)
+      {schedule = #attn.schedule<block_m = 128, block_n = 48, num_stages = 2, num_warps = 12>}
+      -> tensor<1x2x?x64xf16>
+  return %r : tensor<1x2x?x64xf16>
+}
+
+// -----
+
+func.func @f8_memory(%x: tensor<1x2x?x96xf8E4M3FN>, %o: tensor<1x2x?x96xf16>) -> tensor<1x2x?x96xf16> {
+  // Nothing is wasted: 96 bytes a row, not 128.
+  // expected-error @below {{schedule needs 235520 bytes of shared memory, but a program of sm_90a may use 232448: q tile 36864 + 8 stages * (k tile 12288 + v tile 12288) + 2048 for barriers}}
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x?x96xf8E4M3FN>, tensor<1x2x?x96xf8E4M3FN>, tensor<1x2x?x96xf8E4M3FN>)
+      outs(%o : tensor<1x2x?x96xf16>)
+      {schedule = #attn.schedule<block_m = 192, block_n = 128, num_stages = 8, num_warps = 16, warp_roles = <pipeline = simple, q_stages = 2>>}
+      -> tensor<1x2x?x96xf16>
+  return %r : tensor<1x2x?x96xf16>
+}
+
+// -----
+
+func.func @f8_sequences(%x: tensor<1x2x?x64xf8E4M3FN>, %cu: tensor<3xi32>, %o: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
+  // expected-error @below {{has no kernel for sm_90a, which doesn't serve attention with lengths that only the device knows; 8-bit floats need the fused kernel of sm_90a}}
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x?x64xf8E4M3FN>, tensor<1x2x?x64xf8E4M3FN>, tensor<1x2x?x64xf8E4M3FN>)
+      cu_q(%cu : tensor<3xi32>) cu_k(%cu : tensor<3xi32>)
+      outs(%o : tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16>
+  return %r : tensor<1x2x?x64xf16>
+}

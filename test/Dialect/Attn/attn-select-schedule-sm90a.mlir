@@ -35,3 +35,15 @@ func.func @simple(%x: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
       -> tensor<1x2x?x64xf16>
   return %r : tensor<1x2x?x64xf16>
 }
+
+// 224 keys of 8 bits fit where 128 of 16 do.
+// CHECK-LABEL: func.func @f8_wide
+func.func @f8_wide(%x: tensor<1x2x?x128xf8E5M2>, %o: tensor<1x2x?x128xf16>) -> tensor<1x2x?x128xf16> {
+  // CHECK: block_m = 128, block_n = 224
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x?x128xf8E5M2>, tensor<1x2x?x128xf8E5M2>, tensor<1x2x?x128xf8E5M2>)
+      outs(%o : tensor<1x2x?x128xf16>)
+      {schedule = #attn.schedule<block_m = 128, block_n = 224, num_stages = 2, num_warps = 12>}
+      -> tensor<1x2x?x128xf16>
+  return %r : tensor<1x2x?x128xf16>
+}

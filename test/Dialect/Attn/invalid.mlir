@@ -699,3 +699,56 @@ func.func @page_size_dynamic(%q: tensor<2x4x?x64xf32>, %n: tensor<2xi32>, %t: te
   %r = attn.attention ins(%q, %q, %q : !q, !q, !q) kv_len(%n : tensor<2xi32>) block_table(%t : tensor<2x3xi32>) outs(%q : !q) -> !q
   return %r : !q
 }
+
+// -----
+
+func.func @quantized_output(%x: tensor<1x2x?x64xf8E4M3FN>) -> tensor<1x2x?x64xf8E4M3FN> {
+  // expected-error @below {{with q of 'f8E4M3FN', o must be of f16, bf16 or f32, not of 'f8E4M3FN'}}
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x?x64xf8E4M3FN>, tensor<1x2x?x64xf8E4M3FN>, tensor<1x2x?x64xf8E4M3FN>)
+      outs(%x : tensor<1x2x?x64xf8E4M3FN>) -> tensor<1x2x?x64xf8E4M3FN>
+  return %r : tensor<1x2x?x64xf8E4M3FN>
+}
+
+// -----
+
+func.func @partly_quantized(%x: tensor<1x2x?x64xf8E4M3FN>, %y: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
+  // expected-error @below {{with q of 'f8E4M3FN', v must be of f8E4M3FN or f8E5M2 too, not of 'f16'}}
+  %r = attn.attention
+      ins(%x, %x, %y : tensor<1x2x?x64xf8E4M3FN>, tensor<1x2x?x64xf8E4M3FN>, tensor<1x2x?x64xf16>)
+      outs(%y : tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16>
+  return %r : tensor<1x2x?x64xf16>
+}
+
+// -----
+
+func.func @scaled_f16(%x: tensor<1x2x?x64xf16>, %s: tensor<1xf32>) -> tensor<1x2x?x64xf16> {
+  // expected-error @below {{k_scale is for q, k and v of f8E4M3FN or f8E5M2, not of 'f16'; use scale, or scale the tensor}}
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>)
+      k_scale(%s : tensor<1xf32>)
+      outs(%x : tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16>
+  return %r : tensor<1x2x?x64xf16>
+}
+
+// -----
+
+func.func @scale_shape(%q: tensor<1x4x?x64xf8E4M3FN>, %x: tensor<1x2x?x64xf8E4M3FN>, %s: tensor<4xf32>, %o: tensor<1x4x?x64xf16>) -> tensor<1x4x?x64xf16> {
+  // expected-error @below {{k_scale must hold f32 of shape [1], [2] (heads) or [B, 2], not be 'tensor<4xf32>'}}
+  %r = attn.attention
+      ins(%q, %x, %x : tensor<1x4x?x64xf8E4M3FN>, tensor<1x2x?x64xf8E4M3FN>, tensor<1x2x?x64xf8E4M3FN>)
+      q_scale(%s : tensor<4xf32>) k_scale(%s : tensor<4xf32>)
+      outs(%o : tensor<1x4x?x64xf16>) -> tensor<1x4x?x64xf16>
+  return %r : tensor<1x4x?x64xf16>
+}
+
+// -----
+
+func.func @scale_type(%x: tensor<1x2x?x64xf8E4M3FN>, %s: tensor<1xf16>, %o: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
+  // expected-error @below {{v_scale must hold f32 of shape [1], [2] (heads) or [B, 2], not be 'tensor<1xf16>'}}
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x?x64xf8E4M3FN>, tensor<1x2x?x64xf8E4M3FN>, tensor<1x2x?x64xf8E4M3FN>)
+      v_scale(%s : tensor<1xf16>)
+      outs(%o : tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16>
+  return %r : tensor<1x2x?x64xf16>
+}

@@ -135,10 +135,29 @@ func.func @captures(%q: tensor<2x4x?x64xf32>, %table: tensor<4x?xf32>,
 
 // -----
 
+// Types of 8 bits may differ; a scale is for the tensor, heads, or batches and
+// heads.
+// CHECK-LABEL: func @quantized
+// CHECK: q_scale(%{{.*}} : tensor<4xf32>) k_scale(%{{.*}} : tensor<1xf32>) v_scale(%{{.*}} : tensor<?x2xf32>) outs
+func.func @quantized(%q: tensor<?x4x?x64xf8E5M2>, %k: tensor<?x2x?x64xf8E4M3FN>,
+                     %v: tensor<?x2x?x64xf8E5M2>, %heads: tensor<4xf32>,
+                     %one: tensor<1xf32>, %batches: tensor<?x2xf32>,
+                     %o: tensor<?x4x?x64xbf16>) -> tensor<?x4x?x64xbf16> {
+  %r = attn.attention
+      ins(%q, %k, %v : tensor<?x4x?x64xf8E5M2>, tensor<?x2x?x64xf8E4M3FN>,
+                       tensor<?x2x?x64xf8E5M2>)
+      q_scale(%heads : tensor<4xf32>) k_scale(%one : tensor<1xf32>)
+      v_scale(%batches : tensor<?x2xf32>)
+      outs(%o : tensor<?x4x?x64xbf16>) -> tensor<?x4x?x64xbf16>
+  return %r : tensor<?x4x?x64xbf16>
+}
+
+// -----
+
 // CHECK-LABEL: func @every_operand
 // CHECK: scale(%{{.*}} : f32) sink(%{{[^ ]*}} : tensor<4xf32>) cu_q(%{{[^ ]*}} : tensor<?xi32>)
 // CHECK-SAME: kv_len(%{{.*}} : tensor<?xi32>) block_table(%{{[^ ]*}} : tensor<?x?xi32>)
-// CHECK-SAME: q_scale(%{{.*}} : tensor<4xf32>) k_scale(%{{.*}} : tensor<4xf32>) v_scale(%{{.*}} : tensor<4xf32>) outs
+// CHECK-SAME: outs
 func.func @every_operand(%q: tensor<1x4x?x64xf32>, %pool: tensor<?x4x16x64xf32>, %scale: f32,
                          %head: tensor<4xf32>, %lens: tensor<?xi32>,
                          %pages: tensor<?x?xi32>) -> tensor<1x4x?x64xf32> {
@@ -148,8 +167,6 @@ func.func @every_operand(%q: tensor<1x4x?x64xf32>, %pool: tensor<?x4x16x64xf32>,
       scale(%scale : f32) sink(%head : tensor<4xf32>)
       cu_q(%lens : tensor<?xi32>)
       kv_len(%lens : tensor<?xi32>) block_table(%pages : tensor<?x?xi32>)
-      q_scale(%head : tensor<4xf32>) k_scale(%head : tensor<4xf32>)
-      v_scale(%head : tensor<4xf32>)
       outs(%q : tensor<1x4x?x64xf32>) -> tensor<1x4x?x64xf32>
   return %r : tensor<1x4x?x64xf32>
 }

@@ -5,7 +5,7 @@ func.func private @stages() -> !hopper.ring<0 x tensor<64x64xbf16>>
 
 // -----
 
-// expected-error @+1 {{holds static rank-2 tiles of f16 or bf16, or numbers as tensor<Nxi32>, not 'tensor<64x64xf32>'}}
+// expected-error @+1 {{holds static rank-2 tiles of f16, bf16, f8E4M3FN or f8E5M2, or numbers as tensor<Nxi32>, not 'tensor<64x64xf32>'}}
 func.func private @element() -> !hopper.ring<2 x tensor<64x64xf32>>
 
 // -----
@@ -96,7 +96,7 @@ func.func @shapes(%a: !hopper.slot<tensor<64x64xbf16>>, %b: !hopper.slot<tensor<
 // -----
 
 func.func @element_types(%a: !hopper.slot<tensor<64x64xf16>>, %b: !hopper.slot<tensor<64x64xbf16>>) {
-  // expected-error @+1 {{multiplies one 16-bit type and accumulates in f32}}
+  // expected-error @+1 {{multiplies one 16-bit type, or 8-bit floats, and accumulates in f32}}
   %0 = hopper.wgmma %a, %b : !hopper.slot<tensor<64x64xf16>>, <tensor<64x64xbf16>> -> <tensor<64x64xf32>>
   return
 }
@@ -159,5 +159,50 @@ tile.kernel @warpgroups() attributes {num_warps = 4 : i32} {
 func.func @put_too_few(%slot: !hopper.slot<tensor<2xi32>>, %i: i32) {
   // expected-error @+1 {{puts 1 numbers into a slot for 2}}
   hopper.put %i to %slot : <tensor<2xi32>>
+  return
+}
+
+// -----
+
+// expected-error @+1 {{holds 8-bit tiles of columns in multiples of 32, not 48}}
+func.func private @ring(!hopper.ring<1 x tensor<64x48xf8E4M3FN>>)
+
+// -----
+
+func.func @untransposed(%a: !hopper.slot<tensor<64x32xf8E4M3FN>>, %b: !hopper.slot<tensor<32x64xf8E4M3FN>>) {
+  // expected-error @+1 {{takes an 8-bit b only with transpose_b: with K contiguous in memory}}
+  %s = hopper.wgmma %a, %b : !hopper.slot<tensor<64x32xf8E4M3FN>>, <tensor<32x64xf8E4M3FN>> -> <tensor<64x64xf32>>
+  return
+}
+
+// -----
+
+func.func @order(%a: tensor<64x32xf8E4M3FN>, %b: !hopper.slot<tensor<64x32xf8E5M2>>) {
+  // expected-error @+1 {{needs permuted_k if a is in registers: their order is that of #tile.operand}}
+  %s = hopper.wgmma %a, %b {transpose_b} : tensor<64x32xf8E4M3FN>, <tensor<64x32xf8E5M2>> -> <tensor<64x64xf32>>
+  return
+}
+
+// -----
+
+func.func @order_in_memory(%a: !hopper.slot<tensor<64x32xf8E4M3FN>>) {
+  // expected-error @+1 {{needs permuted_k only if a is in registers}}
+  %s = hopper.wgmma %a, %a {transpose_b, permuted_k} : !hopper.slot<tensor<64x32xf8E4M3FN>>, <tensor<64x32xf8E4M3FN>> -> <tensor<64x64xf32>>
+  return
+}
+
+// -----
+
+func.func @depth(%a: !hopper.slot<tensor<64x48xf16>>, %b: tensor<64x48xf8E4M3FN>, %c: !hopper.slot<tensor<64x64xf8E4M3FN>>) {
+  // expected-error @+1 {{has shapes that don't multiply}}
+  %s = hopper.wgmma %b, %c {transpose_b, permuted_k} : tensor<64x48xf8E4M3FN>, <tensor<64x64xf8E4M3FN>> -> <tensor<64x64xf32>>
+  return
+}
+
+// -----
+
+func.func @permuted_16(%a: !hopper.slot<tensor<64x64xf16>>) {
+  // expected-error @+1 {{has permuted_k, which is for 8-bit types}}
+  %s = hopper.wgmma %a, %a {transpose_b, permuted_k} : !hopper.slot<tensor<64x64xf16>>, <tensor<64x64xf16>> -> <tensor<64x64xf32>>
   return
 }

@@ -178,7 +178,7 @@ func.func @mma_mixed(%a: tensor<8x8xf16>, %b: tensor<8x8xbf16>, %c: tensor<8x8xf
 // -----
 
 func.func @mma_path(%a: tensor<8x8xf32>) {
-  // expected-error@+1 {{path mma takes f16 or bf16 operands, not 'f32'}}
+  // expected-error@+1 {{path mma takes f16, bf16, f8E4M3FN or f8E5M2 operands, not 'f32'}}
   %r = tile.mma mma %a, %a, %a : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>
   return
 }
@@ -543,5 +543,21 @@ func.func @mask_bounds_rows(%s: tensor<128x64xf32>, %m: memref<?x?x?x4xi32>, %i:
     %keep = arith.cmpi sle, %k, %q : i32
     tile.yield %keep : i1
   } : tensor<128x64xf32>
+  return
+}
+
+// -----
+
+func.func @mixed_widths(%a: tensor<8x32xf8E4M3FN>, %b: tensor<8x32xf16>, %c: tensor<8x8xf32>) {
+  // expected-error@+1 {{operands must have one element type}}
+  %r = tile.mma mma %a, %b, %c {transpose_b} : tensor<8x32xf8E4M3FN>, tensor<8x32xf16>, tensor<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @permuted_f16(%a: tensor<8x32xf16>, %c: tensor<8x8xf32>) {
+  // expected-error@+1 {{permuted_k is for 8-bit operands with transpose_b}}
+  %r = tile.mma mma %a, %a, %c {transpose_b, permuted_k} : tensor<8x32xf16>, tensor<8x32xf16>, tensor<8x8xf32>
   return
 }

@@ -1,4 +1,16 @@
 // RUN: attn-opt --tile-defer-rescale %s | FileCheck %s
+// RUN: sed 's/scale %c :/scale %c {exponent = 5 : i32} :/' %s \
+// RUN:   | attn-opt --tile-defer-rescale | FileCheck %s --check-prefix=EXPONENT
+
+// Exponentials that are 2^5 times as large may grow by 2^3 only.
+// EXPONENT-LABEL: tile.kernel @attention(
+// EXPONENT: %[[C3:.*]] = arith.constant 3.000000e+00 : f32
+// EXPONENT: arith.divf %[[C3]], %{{.*}} : f32
+// EXPONENT: tile.kv_loop
+// EXPONENT: %[[NEGATED:.*]] = arith.negf %{{.*}} : tensor<64xf32>
+// EXPONENT: %[[C5:.*]] = arith.constant dense<5.000000e+00> : tensor<64xf32>
+// EXPONENT: %[[ADDEND:.*]] = arith.addf %[[NEGATED]], %[[C5]]
+// EXPONENT: arith.subf %[[ADDEND]], %{{.*}}
 
 !s = tensor<64x32xf32>
 !o = tensor<64x16xf32>

@@ -1,4 +1,15 @@
 // RUN: attn-opt --tile-expand-online-softmax %s | FileCheck %s
+// RUN: sed 's/scale %c :/scale %c {exponent = 5 : i32} :/' %s \
+// RUN:   | attn-opt --tile-expand-online-softmax | FileCheck %s --check-prefix=EXPONENT
+
+// The sum is that of the larger exponentials; alpha isn't changed.
+// EXPONENT: %[[P:.*]] = tile.exp_diff %{{.*}} : tensor<64x32xf32>
+// EXPONENT: %[[C32:.*]] = arith.constant dense<3.200000e+01> : tensor<64x32xf32>
+// EXPONENT: %[[LARGE:.*]] = arith.mulf %[[P]], %[[C32]]
+// EXPONENT: %[[A:.*]] = tile.exp_diff %{{.*}} : tensor<64xf32>
+// EXPONENT: tile.reduce add %[[LARGE]]
+// EXPONENT: tile.store %[[LARGE]],
+// EXPONENT: tile.store %[[A]],
 
 // CHECK-LABEL: tile.kernel @softmax(
 // CHECK-SAME: %[[C:[a-z0-9]+]]: f32

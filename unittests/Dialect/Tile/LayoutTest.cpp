@@ -83,6 +83,25 @@ TEST_F(LayoutTest, OperandIsTheAFragmentOfThePtxManual) {
     }
 }
 
+// The A fragment of m16n8k32, and of wgmma's k32: a0 to a3 row g, k 4t..; a4 to
+// a7 eight rows below; a8 to a15 the same, k 4t+16... Under the permutation all
+// are columns that the thread holds of the accumulator, each once.
+TEST_F(LayoutTest, PermutedOperandIsTheEightBitFragmentOfThePtxManual) {
+  RegisterLayout layout = get({16, 32}, MmaLayoutAttr::get(&context, 1));
+  for (int64_t lane = 0; lane < 32; ++lane) {
+    std::map<std::pair<int64_t, int64_t>, int> held;
+    for (int64_t i = 0; i < 16; ++i) {
+      TilePosition position = layout.getPosition(lane, i);
+      ++held[{position.row, position.col}];
+    }
+    for (int64_t i = 0; i < 16; ++i) {
+      int64_t row = i % 8 < 4 ? lane / 4 : lane / 4 + 8;
+      int64_t slot = lane % 4 * 4 + i % 4 + (i < 8 ? 0 : 16);
+      EXPECT_EQ(--(held[{row, getOperandColumn(slot)}]), 0);
+    }
+  }
+}
+
 TEST_F(LayoutTest, BlockedHoldsEachElementOnce) {
   expectEachOnce({16, 1024}, BlockedLayoutAttr::get(&context, 8, 32, 4), 128);
   expectEachOnce({64, 64}, BlockedLayoutAttr::get(&context, 8, 8, 4), 128);

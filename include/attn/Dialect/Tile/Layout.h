@@ -62,6 +62,14 @@ private:
   bool exceedsRows = false;
 };
 
+/// Which column of an 8-bit left operand under #tile.operand the matrix
+/// instruction sees as its k `slot`: a thread's columns of two neighbouring n8
+/// blocks are four neighbouring slots. Permutes every 16.
+constexpr int64_t getOperandColumn(int64_t slot) {
+  int64_t thread = slot / 4 % 4, block = slot / 2 % 2;
+  return slot / 16 * 16 + 8 * block + 2 * thread + slot % 2;
+}
+
 /// #tile.shared applied to a tile.
 struct SharedSwizzle {
   static constexpr int64_t kChunkBytes = 16;

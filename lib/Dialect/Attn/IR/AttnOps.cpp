@@ -45,6 +45,10 @@ Type AttentionOp::getElementType() {
   return cast<ShapedType>(getQ().getType()).getElementType();
 }
 
+Type AttentionOp::getOutputElementType() {
+  return cast<ShapedType>(getO().getType()).getElementType();
+}
+
 std::optional<float> AttentionOp::getConstantScale() {
   if (getScaleValue())
     return std::nullopt;
@@ -267,11 +271,65 @@ static LogicalResult verifySink(AttentionOp op) {
          << op.getNumQueryHeads() << " query heads, not be " << type;
 }
 
+static bool isFloat8(Type type) {
+  return isa<Float8E4M3FNType, Float8E5M2Type>(type);
+}
+
+/// 8-bit inputs, whose types may differ, and an output of a wider type.
+static LogicalResult verifyQuantizedTypes(AttentionOp op) {
+  for (auto [value, name] : {std::pair(op.getK(), "k"), {op.getV(), "v"}}) {
+    Type type = cast<ShapedType>(value.getType()).getElementType();
+    if (!isFloat8(type))
+      return op.emitOpError("with q of ")
+             << op.getElementType() << ", " << name
+             << " must be of f8E4M3FN or f8E5M2 too, not of " << type;
+  }
+  Type output = op.getOutputElementType();
+  if (output.isF16() || output.isBF16() || output.isF32())
+    return success();
+  return op.emitOpError("with q of ")
+         << op.getElementType() << ", o must be of f16, bf16 or f32, not of "
+         << output;
+}
+
+/// `scale` is null or holds one f32, one for each head, or one for each batch
+/// and head of `value`.
+static LogicalResult verifyInputScale(AttentionOp op, Value scale,
+                                      StringRef name, Value value) {
+  if (!scale)
+    return success();
+  if (!isFloat8(op.getElementType()))
+    return op.emitOpError() << name << " is for q, k and v of f8E4M3FN or "
+                            << "f8E5M2, not of " << op.getElementType()
+                            << "; use scale, or scale the tensor";
+  auto type = cast<ShapedType>(scale.getType());
+  int64_t heads = getDim(value, 1);
+  bool isForTensorOrHeads =
+      type.getRank() == 1 &&
+      (type.getDimSize(0) == 1 || type.getDimSize(0) == heads);
+  bool isForBatches = type.getRank() == 2 && type.getDimSize(1) == heads &&
+                      compatible(type.getDimSize(0), getDim(value, 0));
+  if (type.getElementType().isF32() && (isForTensorOrHeads || isForBatches))
+    return success();
+  return op.emitOpError() << name << " must hold f32 of shape [1], [" << heads
+                          << "] (heads) or [B, " << heads << "], not be "
+                          << type;
+}
+
+static LogicalResult verifyInputScales(AttentionOp op) {
+  return success(
+      succeeded(verifyInputScale(op, op.getQScale(), "q_scale", op.getQ())) &&
+      succeeded(verifyInputScale(op, op.getKScale(), "k_scale", op.getK())) &&
+      succeeded(verifyInputScale(op, op.getVScale(), "v_scale", op.getV())));
+}
+
 static LogicalResult verifyElementTypes(AttentionOp op) {
   Type type = op.getElementType();
   if (!isa<FloatType>(type))
     return op.emitOpError("q must have a floating-point element type, not ")
            << type;
+  if (isFloat8(type))
+    return verifyQuantizedTypes(op);
   for (auto [value, name] :
        {std::pair(op.getK(), "k"), {op.getV(), "v"}, {op.getO(), "o"}}) {
     Type other = cast<ShapedType>(value.getType()).getElementType();
@@ -334,7 +392,8 @@ static LogicalResult verifyShortSchedules(AttentionOp op) {
 LogicalResult AttentionOp::verify() {
   if (failed(verifyRequiredOperands(*this)) || failed(verifyForm(*this)) ||
       failed(verifyShapes(*this)) || failed(verifyElementTypes(*this)) ||
-      failed(verifySink(*this)) || failed(verifySequences(*this)))
+      failed(verifySink(*this)) || failed(verifyInputScales(*this)) ||
+      failed(verifySequences(*this)))
     return failure();
   if (getScaleValue() && getScaleAttr())
     return emitOpError("has both a scale attribute and a scale operand");

@@ -6,6 +6,9 @@
 using namespace mlir;
 using namespace mlir::attn;
 
+/// 16 bytes of an 8-bit type, which TMA needs rows to be multiples of. Kernels
+/// of other types do without TMA where rows aren't.
+static constexpr int64_t kQuantizedHeadDimGranule = 16;
 static constexpr int64_t kMaxHeadDim = 256;
 
 static constexpr StringLiteral kCaptureTypes =
@@ -19,14 +22,19 @@ static InFlightDiagnostic refuse(AttentionOp op, const Twine &what) {
                     << " (q/k and v may differ), any lengths, grouped-query "
                        "heads, sink, lse, score_mod and mask_mod, and captures "
                        "of "
-                    << kCaptureTypes;
+                    << kCaptureTypes
+                    << "; on sm_90a also q, k, v of f8E4M3FN or f8E5M2, with "
+                       "head dimensions in multiples of "
+                    << kQuantizedHeadDimGranule;
   return diag;
 }
 
 /// `name` is whose head dimension it is.
 static LogicalResult verifyHeadDim(AttentionOp op, int64_t dim,
                                    StringRef name) {
-  if (dim <= kMaxHeadDim)
+  if (op.isQuantized()
+          ? dim > 0 && dim <= kMaxHeadDim && dim % kQuantizedHeadDimGranule == 0
+          : dim <= kMaxHeadDim)
     return success();
   return refuse(op, "head dimension " + Twine(dim) + " of " + name + " is");
 }
@@ -61,10 +69,9 @@ LogicalResult attn::verifySupported(AttentionOp op) {
     return failure();
   if (op.getBlockTable())
     return refuse(op, "a paged key/value cache (block_table) is");
-  if (op.getQScale() || op.getKScale() || op.getVScale())
-    return refuse(op, "quantised inputs (q_scale, k_scale, v_scale) are");
   Type type = op.getElementType();
-  if (!type.isF16() && !type.isBF16() && !type.isF32()) {
+  if (!type.isF16() && !type.isBF16() && !type.isF32() &&
+      !isa<Float8E4M3FNType, Float8E5M2Type>(type)) {
     std::string name;
     llvm::raw_string_ostream(name) << type;
     return refuse(op, "element type " + name + " is");

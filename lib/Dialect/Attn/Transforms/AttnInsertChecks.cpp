@@ -37,6 +37,13 @@ struct AttnInsertChecksPass
       pairs.push_back({q, lse, 0, 0, "q and lse have different batch sizes"});
       pairs.push_back({q, lse, 2, 2, "q and lse have different lengths"});
     }
+    auto addScale = [&](Value scale, StringRef message) {
+      if (scale && cast<ShapedType>(scale.getType()).getRank() == 2)
+        pairs.push_back({q, scale, 0, 0, message});
+    };
+    addScale(op.getQScale(), "q and q_scale have different batch sizes");
+    addScale(op.getKScale(), "k and k_scale have different batch sizes");
+    addScale(op.getVScale(), "v and v_scale have different batch sizes");
     OpBuilder builder(op);
     for (const SizePair &pair : pairs)
       insertCheck(builder, op.getLoc(), pair);

@@ -24,6 +24,17 @@ void HopperDialect::initialize() {
       >();
 }
 
+static constexpr int64_t kMaxBlockRowBytes = 128;
+static constexpr int64_t kMinBlockRowBytes = 32;
+
+int64_t RingType::getBlockRowBytes() {
+  int64_t bytes = kMaxBlockRowBytes;
+  if (getTile().getElementTypeBitWidth() == 8)
+    while (bytes > kMinBlockRowBytes && getTile().getDimSize(1) % bytes != 0)
+      bytes /= 2;
+  return bytes;
+}
+
 LogicalResult RingType::verify(function_ref<InFlightDiagnostic()> emitError,
                                int64_t stages, RankedTensorType tile) {
   if (stages < 1)
@@ -32,11 +43,16 @@ LogicalResult RingType::verify(function_ref<InFlightDiagnostic()> emitError,
   if (element.isInteger(32) && tile.hasStaticShape() && tile.getRank() == 1 &&
       tile.getNumElements() > 0)
     return success();
+  bool isFloat8 = isa<Float8E4M3FNType, Float8E5M2Type>(element);
   if (!tile.hasStaticShape() || tile.getRank() != 2 ||
-      !(element.isF16() || element.isBF16()))
-    return emitError() << "holds static rank-2 tiles of f16 or bf16, or "
-                          "numbers as tensor<Nxi32>, not "
+      !(element.isF16() || element.isBF16() || isFloat8))
+    return emitError() << "holds static rank-2 tiles of f16, bf16, f8E4M3FN or "
+                          "f8E5M2, or numbers as tensor<Nxi32>, not "
                        << tile;
+  // A row of the narrowest block.
+  if (isFloat8 && tile.getDimSize(1) % kMinBlockRowBytes != 0)
+    return emitError() << "holds 8-bit tiles of columns in multiples of "
+                       << kMinBlockRowBytes << ", not " << tile.getDimSize(1);
   // The box of one TMA load, and whole swizzle atoms of 8 rows.
   int64_t rows = tile.getDimSize(0);
   if (rows % 8 != 0 || rows < 8 || rows > 256)

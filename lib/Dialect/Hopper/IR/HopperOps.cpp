@@ -123,13 +123,38 @@ LogicalResult PutOp::verify() {
 // WgmmaOp
 //===----------------------------------------------------------------------===//
 
+static bool isFloat8(RankedTensorType tile) {
+  return isa<Float8E4M3FNType, Float8E5M2Type>(tile.getElementType());
+}
+
+/// What wgmma takes of 8-bit types: K-major operands, and a left operand in
+/// registers in its own order.
+static LogicalResult verifyFloat8Operands(WgmmaOp op) {
+  if (!op.getTransposeB())
+    return op.emitOpError("takes an 8-bit b only with transpose_b: with K "
+                          "contiguous in memory");
+  bool isInRegisters = isa<RankedTensorType>(op.getA().getType());
+  if (isInRegisters == op.getPermutedK())
+    return success();
+  return op.emitOpError("of 8-bit types needs permuted_k ")
+         << (isInRegisters ? "if a is in registers: their order is that of "
+                             "#tile.operand"
+                           : "only if a is in registers");
+}
+
 LogicalResult WgmmaOp::verify() {
   RankedTensorType a = getTile(getA().getType());
   RankedTensorType b = getTile(getB().getType());
   RankedTensorType result = getTile(getType());
-  if (a.getElementType() != b.getElementType() ||
+  bool areFloat8 = isFloat8(a) && isFloat8(b);
+  if ((a.getElementType() != b.getElementType() && !areFloat8) ||
       !result.getElementType().isF32())
-    return emitOpError("multiplies one 16-bit type and accumulates in f32");
+    return emitOpError("multiplies one 16-bit type, or 8-bit floats, and "
+                       "accumulates in f32");
+  if (areFloat8 && failed(verifyFloat8Operands(*this)))
+    return failure();
+  if (!areFloat8 && getPermutedK())
+    return emitOpError("has permuted_k, which is for 8-bit types");
   int64_t depth = b.getDimSize(getTransposeB() ? 1 : 0);
   int64_t columns = b.getDimSize(getTransposeB() ? 0 : 1);
   if (a.getDimSize(1) != depth || result.getDimSize(0) != a.getDimSize(0) ||
@@ -139,11 +164,14 @@ LogicalResult WgmmaOp::verify() {
   if (getAcc() && getTile(getAcc().getType()) != result)
     return emitOpError("accumulates to ")
            << getAcc().getType() << " but yields " << result;
-  // PTX ISA, wgmma: m64nNk16 with N a multiple of 8 up to 256.
-  if (a.getDimSize(0) % 64 != 0 || depth % 16 != 0 || columns % 8 != 0 ||
+  // PTX ISA, wgmma: m64nNk16, or k32 of 8-bit types, with N a multiple of 8 up
+  // to 256.
+  int64_t step = areFloat8 ? 32 : 16;
+  if (a.getDimSize(0) % 64 != 0 || depth % step != 0 || columns % 8 != 0 ||
       columns > 256)
-    return emitOpError("needs rows in multiples of 64, a depth in multiples of "
-                       "16 and at most 256 columns in multiples of 8");
+    return emitOpError(
+               "needs rows in multiples of 64, a depth in multiples of ")
+           << step << " and at most 256 columns in multiples of 8";
   return success();
 }
 

@@ -334,14 +334,19 @@ LogicalResult MmaOp::verify() {
   if (!acc.getElementType().isF32())
     return emitOpError("accumulates in f32, not ") << acc.getElementType();
   Type element = a.getElementType();
-  if (b.getElementType() != element)
+  bool isFloat8 = isa<Float8E4M3FNType, Float8E5M2Type>(element) &&
+                  isa<Float8E4M3FNType, Float8E5M2Type>(b.getElementType());
+  if (b.getElementType() != element && !isFloat8)
     return emitOpError("operands must have one element type");
-  bool is16Bit = element.isF16() || element.isBF16();
-  if (getPath() == MatmulPath::MMA ? !is16Bit : !element.isF32())
+  bool isForMatrixUnits = element.isF16() || element.isBF16() || isFloat8;
+  if (getPath() == MatmulPath::MMA ? !isForMatrixUnits : !element.isF32())
     return emitOpError("path ")
            << stringifyMatmulPath(getPath()) << " takes "
-           << (getPath() == MatmulPath::MMA ? "f16 or bf16" : "f32")
+           << (getPath() == MatmulPath::MMA ? "f16, bf16, f8E4M3FN or f8E5M2"
+                                            : "f32")
            << " operands, not " << element;
+  if (getPermutedK() && (!isFloat8 || !getTransposeB()))
+    return emitOpError("permuted_k is for 8-bit operands with transpose_b");
   return success();
 }
 

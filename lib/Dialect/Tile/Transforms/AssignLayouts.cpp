@@ -130,17 +130,24 @@ LogicalResult LayoutAssigner::chooseTileLayout() {
 }
 
 void LayoutAssigner::chooseBlockedLayout() {
-  // 16-byte accesses of the smallest element type in memory.
-  int64_t vector = 4;
+  // 16-byte accesses of the smallest element type in memory; next to wider ones
+  // bytes aren't worth as many registers.
+  int64_t vector = 4, widest = 0;
   kernel.walk([&](Operation *op) {
     Type tile;
     if (auto load = dyn_cast<LoadOp>(op))
       tile = load.getType();
     else if (auto store = dyn_cast<StoreOp>(op))
       tile = store.getValue().getType();
-    if (tile && getElementTypeOrSelf(tile).getIntOrFloatBitWidth() == 16)
+    if (!tile)
+      return;
+    int64_t bits = getElementTypeOrSelf(tile).getIntOrFloatBitWidth();
+    widest = std::max(widest, bits);
+    if (bits == 16)
       vector = 8;
   });
+  if (widest == 8)
+    vector = 16;
   int64_t threadsPerRow = 32;
   forEachTile([&](Value value) {
     RankedTensorType type = getTileType(value);

@@ -25,6 +25,11 @@
 //   base. So exponentials are at most 2^(8 + 4 + 2) where P is f16, which
 //   reaches 2^16, and 2^(8 + 8 + 32) elsewhere; the sum is finite for 2^79
 //   keys.
+// - With an exponent e of the softmax (8-bit P), exponentials are 2^e times as
+//   large, and so may grow by 2^(8 - e) only. The addend contains e, which
+//   alpha, a difference of addends, doesn't see. Up to |c * b| = 2^22 they stay
+//   below f8E4M3FN's 448 = 2^8.8; from there to 2^26 the conversion may take
+//   the largest of a row for 448, and beyond the power takes over as for f16.
 // - The accumulator holds exponentials times V, as before; it overflows for a V
 //   that is 2^8 smaller than before, next to f32's largest.
 // - Precision stays: floats are as dense around 2^8 as around 1, and what
@@ -259,6 +264,9 @@ private:
   State updateBase(const State &old, Value &alpha);
   void computeScale();
   void computeExponent(State &state);
+  float getMaxGrowth() {
+    return kMaxExponent - static_cast<float>(softmax.getExponent());
+  }
   void rewriteRescale();
   bool isAlpha(Value value);
   void reduceSum();
@@ -423,9 +431,9 @@ void Rewriter::computeScale() {
   power = make<arith::BitcastOp>(builder.getF32Type(),
                                  make<arith::AndIOp>(bits, mask));
   // Finite: the limit of a row without keys is -inf, not NaN.
-  distance =
-      make<arith::MinimumFOp>(make<arith::DivFOp>(scalar(kMaxExponent), scale),
-                              scalar(std::numeric_limits<float>::max()));
+  distance = make<arith::MinimumFOp>(
+      make<arith::DivFOp>(scalar(getMaxGrowth()), scale),
+      scalar(std::numeric_limits<float>::max()));
 }
 
 /// Fills in what follows from the maximum; see the head of this file.
@@ -438,16 +446,20 @@ void Rewriter::computeExponent(State &state) {
       compare(arith::CmpFPredicate::OGT, magnitude, row(getHugeExponent()));
   state.factor = make<arith::SelectOp>(isHuge, row(power), row(scale));
   state.addend = make<arith::NegFOp>(make<arith::MulFOp>(base, state.factor));
+  if (softmax.getExponent() != 0)
+    state.addend = make<arith::AddFOp>(
+        state.addend, row(static_cast<float>(softmax.getExponent())));
 }
 
-/// P has less room for 2^r in f16.
+/// P has less room for 2^r in f16 and in 8 bits.
 float Rewriter::getHugeExponent() {
-  auto findF16 = [](arith::TruncFOp op) {
-    return getElementTypeOrSelf(op.getType()).isF16() ? WalkResult::interrupt()
-                                                      : WalkResult::advance();
+  auto findShort = [](arith::TruncFOp op) {
+    Type type = getElementTypeOrSelf(op.getType());
+    bool isShort = type.isF16() || type.getIntOrFloatBitWidth() == 8;
+    return isShort ? WalkResult::interrupt() : WalkResult::advance();
   };
-  bool isF16 = loop->walk(findF16).wasInterrupted();
-  return isF16 ? kHugeExponentF16 : kHugeExponent;
+  bool isShort = loop->walk(findShort).wasInterrupted();
+  return isShort ? kHugeExponentF16 : kHugeExponent;
 }
 
 /// Products with a broadcast alpha happen only where the base changed.

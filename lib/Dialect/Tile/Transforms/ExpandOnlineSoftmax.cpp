@@ -2,6 +2,7 @@
 
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include <cmath>
 
 namespace mlir::tile {
 #define GEN_PASS_DEF_TILEEXPANDONLINESOFTMAX
@@ -22,6 +23,13 @@ void expand(OnlineSoftmaxOp op) {
       ReduceOp::create(builder, loc, rowType, ReduceKind::Max, op.getScores());
   Value max = arith::MaximumFOp::create(builder, loc, op.getMaxIn(), tileMax);
   Value p = ExpDiffOp::create(builder, loc, op.getScores(), max, op.getScale());
+  if (op.getExponent() != 0) {
+    float factor = std::ldexp(1.0f, static_cast<int>(op.getExponent()));
+    auto type = cast<RankedTensorType>(p.getType());
+    Value factors = arith::ConstantOp::create(
+        builder, loc, DenseElementsAttr::get(type, factor));
+    p = arith::MulFOp::create(builder, loc, p, factors);
+  }
   Value alpha =
       ExpDiffOp::create(builder, loc, op.getMaxIn(), max, op.getScale());
   Value tileSum = ReduceOp::create(builder, loc, rowType, ReduceKind::Add, p);

@@ -29,24 +29,27 @@ def AttentionOp : Attn_Op<"attention", [
     `g = h / (Hq / Hkv)` the head that serves it,
 
     ```
-    s[j] = score_mod(scale * sum_d q[b,h,i,d] * k[b,g,j,d], b, h, i, j)
+    s[j] = score_mod(c * sum_d q[b,h,i,d] * k[b,g,j,d], b, h, i, j)
+    c    = scale * q_scale[b,h] * k_scale[b,g]
     J    = { j : mask_mod(b, h, i, j) }
-    o[b,h,i,:]  = sum_{j in J} exp(s[j] - lse) * v[b,g,j,:]
+    o[b,h,i,:]  = v_scale[b,g] * sum_{j in J} exp(s[j] - lse) * v[b,g,j,:]
     lse[b,h,i]  = log(sum_{j in J} exp(s[j]))
     ```
 
     | operand | shape | element type |
     |---|---|---|
-    | `q` | [B, Hq, Nq, Dqk] | f16, bf16 or f32 |
-    | `k` | [B, Hkv, Nk, Dqk] | as q |
-    | `v` | [B, Hkv, Nk, Dv] | as q |
+    | `q` | [B, Hq, Nq, Dqk] | f16, bf16, f32, f8E4M3FN or f8E5M2 |
+    | `k` | [B, Hkv, Nk, Dqk] | as q, or either of 8 bits |
+    | `v` | [B, Hkv, Nk, Dv] | as q, or either of 8 bits |
     | `captures` | any | read by `attn.capture_load` in the regions |
     | `scale` | scalar | f32; excludes the `scale` attribute |
     | `sink` (optional) | [Hq] | f16, bf16 or f32 |
     | `cu_q`, `cu_k` (optional) | [S + 1] | i32 |
     | `kv_len` (optional) | [S] | i32 |
     | `block_table` (optional) | [S, P] | i32 |
-    | `o` (outs) | [B, Hq, Nq, Dv] | as q |
+    | `q_scale` (optional) | [1], [Hq] or [B, Hq] | f32, with 8-bit q |
+    | `k_scale`, `v_scale` (optional) | [1], [Hkv] or [B, Hkv] | f32, with 8-bit q |
+    | `o` (outs) | [B, Hq, Nq, Dv] | as q; f16, bf16 or f32 with 8-bit q |
     | `lse` (outs, optional) | [B, Hq, Nq] | f32, natural logarithm |
 
     `Hq` is a multiple of `Hkv` (grouped-query attention). Batch and lengths
@@ -98,6 +101,14 @@ def AttentionOp : Attn_Op<"attention", [
       for them, on a GPU one that is asked to (docs/Sequences.md); without the
       check a result is unspecified, but no kernel leaves the tensors.
 
+    8-bit inputs stand for their values times the scales `q_scale`, `k_scale` and
+    `v_scale`: one for the tensor, one a head, or one a batch and head; 1 where
+    there is none. Those of q and k must be positive and finite. The weights
+    are rounded to f8E4M3FN before they are multiplied with v, relative to the
+    row's largest times 2^5 to 2^8, so that the smallest that counts is 2^-15 of
+    it; their sum is not rounded. That makes a relative error of about 2.5e-2
+    (root mean square) in o.
+
     Contract:
 
     - A row that sees no key gives o = 0 and lse = -inf, or its sink.
@@ -109,9 +120,6 @@ def AttentionOp : Attn_Op<"attention", [
     `schedule` says how the fused kernel is tiled; `attn-select-schedule` fills
     it in. With `short_schedules`, which go by increasing query length, it is
     for the sequences that are longer than all of theirs.
-
-    The remaining operands (`q_scale`, `k_scale`, `v_scale`) fix the operator's
-    form; a lowering that can't serve one yet refuses it by name.
 
     Example:
 
@@ -174,6 +182,12 @@ def AttentionOp : Attn_Op<"attention", [
     int64_t getQKHeadDim();
     int64_t getVHeadDim();
     ::mlir::Type getElementType();
+    /// Of the output: q's, unless that has 8 bits.
+    ::mlir::Type getOutputElementType();
+    /// Whether q, k and v are of 8 bits.
+    bool isQuantized() {
+      return getElementType().getIntOrFloatBitWidth() == 8;
+    }
 
     bool hasScoreMod() { return !getScoreMod().empty(); }
     bool hasMaskMod() { return !getMaskMod().empty(); }

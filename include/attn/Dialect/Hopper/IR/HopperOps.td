@@ -268,6 +268,11 @@ def WgmmaOp : Hopper_Op<"wgmma", [MemoryEffects<[MemRead, MemWrite]>]> {
     registers that it reads must not be written before it is complete: that is
     why its uses end with the wait.
 
+    Elements are f16 or bf16, the same in both, or of 8 bits (f8E4M3FN, f8E5M2).
+    Of those `b` must be transposed; if `a` is in registers its columns are
+    permuted (`#tile.operand`), and so must those of `b` be: `permuted_k`, as on
+    `tile.mma`.
+
     ```mlir
     %s = hopper.wgmma %q, %k {transpose_b}
       : !hopper.slot<tensor<128x64xbf16>>, !hopper.slot<tensor<128x64xbf16>> -> !hopper.pending<tensor<128x128xf32>>
@@ -278,7 +283,7 @@ def WgmmaOp : Hopper_Op<"wgmma", [MemoryEffects<[MemRead, MemWrite]>]> {
   let arguments = (ins AnyTypeOf<[Hopper_Tile2D, Hopper_SlotType]>:$a,
                        Hopper_SlotType:$b,
                        Optional<AnyTypeOf<[Hopper_Tile2D, Hopper_PendingType]>>:$acc,
-                       UnitAttr:$transpose_b);
+                       UnitAttr:$transpose_b, UnitAttr:$permuted_k);
   let results = (outs Hopper_PendingType:$result);
   let assemblyFormat = [{
     $a `,` $b (`acc` $acc^ `:` type($acc))? attr-dict

@@ -14,26 +14,36 @@ class Hopper_Type<string name, string typeMnemonic>
 def Hopper_RingType : Hopper_Type<"Ring", "ring"> {
   let summary = "Slots for tiles in shared memory, handed from role to role";
   let description = [{
-    `stages` slots, each for one 16-bit tile or numbers (`tensor<Nxi32>`),
+    `stages` slots, each for one tile of 16 or 8 bits or numbers (`tensor<Nxi32>`),
     with two mbarriers a slot: *full* (the producer to the consumers) and
     *empty* (back). The n-th tile that passes through the ring uses slot `n mod
     stages`.
 
-    A tile is stored as blocks of 64 columns, one after the other; a block's
-    rows are 128 bytes, its 16-byte chunks XOR-swizzled by `row mod 8`: what
-    TMA writes and wgmma reads in the 128-byte swizzle mode.
+    A tile is stored as blocks of columns, one after the other. A block's rows
+    are 128 bytes, its 16-byte chunks XOR-swizzled by `row mod 8`: what TMA
+    writes and wgmma reads in the 128-byte swizzle mode. Tiles of 16 bits that
+    don't fill a block waste the rest. Those of 8 bits, whose key tiles rarely
+    are multiples of 128 columns, have narrower blocks instead where that
+    divides their columns: 64 bytes, swizzled by `row / 2 mod 4`, or 32 bytes,
+    swizzled by `row / 4 mod 2`.
   }];
   let parameters = (ins "int64_t":$stages, "::mlir::RankedTensorType":$tile);
   let assemblyFormat = "`<` $stages `x` $tile `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// Columns of one block of the 128-byte swizzle mode.
-    static constexpr int64_t kBlockColumns = 64;
     bool isNumber() { return getTile().getElementType().isInteger(); }
-    int64_t getNumBlocks() {
-      return (getTile().getDimSize(1) + kBlockColumns - 1) / kBlockColumns;
+    /// Bytes of a row of a block: the width of its swizzle mode.
+    int64_t getBlockRowBytes();
+    int64_t getBlockColumns() {
+      return 8 * getBlockRowBytes() / getTile().getElementTypeBitWidth();
     }
-    int64_t getBlockBytes() { return getTile().getDimSize(0) * 128; }
+    int64_t getNumBlocks() {
+      return (getTile().getDimSize(1) + getBlockColumns() - 1) /
+             getBlockColumns();
+    }
+    int64_t getBlockBytes() {
+      return getTile().getDimSize(0) * getBlockRowBytes();
+    }
     int64_t getSlotBytes() {
       return isNumber() ? 4 * getTile().getNumElements()
                         : getNumBlocks() * getBlockBytes();

@@ -18,7 +18,7 @@ def Tile_MatmulPath : I32EnumAttr<"MatmulPath",
   I32EnumAttrCase<"FMA", 2, "fma">]> {
   let cppNamespace = "::mlir::tile";
   let description = [{
-    - `mma`: 16-bit operands on the matrix units, f32 accumulation.
+    - `mma`: 16-bit and 8-bit operands on the matrix units, f32 accumulation.
     - `tf32x3`: f32 operands as three TF32 products on the matrix units, which
       keeps an f32 error bound.
     - `fma`: f32 operands on the scalar units, off the matrix units.
@@ -72,6 +72,11 @@ def Tile_OperandLayoutAttr : Tile_Layout<"OperandLayout", "operand"> {
     m16n8k16, and for f32 the products permute k so that a thread's columns
     `2t, 2t+1` of an n8 block are the A columns `t, t+4` of one m16n8k8. So an
     accumulator becomes an operand without moving between threads.
+
+    For 8-bit types a register holds four neighbouring k: slots `4t` to `4t+3`
+    of 16. There a thread puts its columns `2t, 2t+1` of two neighbouring n8
+    blocks, which permutes k (`getOperandColumn` in Layout.h); the right operand
+    lies permuted in memory.
   }];
   let parameters = (ins "::mlir::tile::MmaLayoutAttr":$parent);
   let assemblyFormat = "`<` $parent `>`";

@@ -281,7 +281,12 @@ def MmaOp : Tile_Op<"mma", [Pure, AllTypesMatch<["acc", "result"]>]> {
   let description = [{
     `result = a * b + acc`, with a [M, K], b [K, N] and acc [M, N], or
     b [N, K] with `transpose_b`. `a` and `b` have one element type: f16 or bf16
-    with path `mma`, f32 with path `tf32x3` or `fma`.
+    with path `mma`, f32 with path `tf32x3` or `fma`. With path `mma` both may
+    also be of 8-bit floats (f8E4M3FN, f8E5M2), which may differ.
+
+    With `permuted_k`, for 8-bit floats, column `s` of a transposed `b` belongs
+    to column `getOperandColumn(s)` of `a` (Layout.h): the order in which a thread
+    holds an accumulator that becomes `a` (`#tile.operand`).
 
     ```mlir
     %s = tile.mma mma %q, %k, %zero {transpose_b}
@@ -290,7 +295,7 @@ def MmaOp : Tile_Op<"mma", [Pure, AllTypesMatch<["acc", "result"]>]> {
   }];
   let arguments = (ins Tile_MatmulPathAttr:$path, Tile_Tile2D:$a,
                        Tile_Tile2D:$b, Tile_Tile2D:$acc,
-                       UnitAttr:$transpose_b);
+                       UnitAttr:$transpose_b, UnitAttr:$permuted_k);
   let results = (outs Tile_Tile2D:$result);
   let assemblyFormat = [{
     $path $a `,` $b `,` $acc attr-dict `:` type($a) `,` type($b) `,` type($acc)
@@ -545,17 +550,18 @@ def OnlineSoftmaxOp : Tile_Op<"online_softmax", [Pure,
     AllTypesMatch<["max_in", "sum_in", "max_out", "sum_out", "alpha"]>]> {
   let summary = "One step of softmax over a row that arrives in tiles";
   let description = [{
-    With c = `scale` > 0 and all values f32,
+    With c = `scale` > 0, e = `exponent` and all values f32,
 
     ```
     max_out = max(max_in, rowmax(scores))
-    p       = exp(c * (scores - max_out))     0 where the score is -inf
-    alpha   = exp(c * (max_in - max_out))     0 where max_in is -inf
+    p       = 2^e * exp(c * (scores - max_out))   0 where the score is -inf
+    alpha   = exp(c * (max_in - max_out))         0 where max_in is -inf
     sum_out = sum_in * alpha + rowsum(p)
     ```
 
-    Starting from max = -inf and sum = 0, after the last tile
-    `sum = rowsum(exp(c * (s - max)))`; the partial output of earlier tiles is
+    `exponent`, 0 if absent, moves p into the range of a type that has few
+    exponents. Starting from max = -inf and sum = 0, after the last tile
+    `sum = 2^e * rowsum(exp(c * (s - max)))`; the partial output of earlier tiles is
     to be multiplied by `alpha`. A row with no finite score keeps max = -inf
     and sum = 0, and its p is 0.
 
@@ -565,7 +571,8 @@ def OnlineSoftmaxOp : Tile_Op<"online_softmax", [Pure,
     ```
   }];
   let arguments = (ins Tile_Tile2D:$scores, Tile_Tile1D:$max_in,
-                       Tile_Tile1D:$sum_in, F32:$scale);
+                       Tile_Tile1D:$sum_in, F32:$scale,
+                       DefaultValuedAttr<I32Attr, "0">:$exponent);
   let results = (outs Tile_Tile2D:$p, Tile_Tile1D:$max_out,
                       Tile_Tile1D:$sum_out, Tile_Tile1D:$alpha);
   let assemblyFormat = [{

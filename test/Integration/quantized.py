@@ -1,0 +1,98 @@
+"""Attention of 8-bit floats: types, scales, and cases."""
+
+import dataclasses
+import itertools
+from typing import Optional
+
+import numpy as np
+
+# How a scale's shape follows from batch and heads.
+SHAPES = {"tensor": lambda b, h: (1,), "heads": lambda b, h: (h,), "batches": lambda b, h: (b, h)}
+
+
+@dataclasses.dataclass
+class Quantized:
+    """What an attention of 8-bit q has beside its other operands."""
+
+    k_dtype: str = "f8E4M3FN"
+    v_dtype: str = "f8E4M3FN"
+    o_dtype: str = "bf16"
+    # Of SHAPES, or None for no scale.
+    q_scale: Optional[str] = None
+    k_scale: Optional[str] = None
+    v_scale: Optional[str] = None
+
+    def _shapes(self, batch, heads, kv_heads):
+        kinds = (("q_scale", self.q_scale, heads), ("k_scale", self.k_scale, kv_heads), ("v_scale", self.v_scale, kv_heads))
+        return {name: SHAPES[kind](batch, count) for name, kind, count in kinds if kind}
+
+    def operands(self, batch, heads, kv_heads):
+        """The scales' types by name; they come after the sinks."""
+        return {
+            name: "tensor<" + "x".join(map(str, shape)) + "xf32>"
+            for name, shape in self._shapes(batch, heads, kv_heads).items()
+        }
+
+    def values(self, random, batch, heads, kv_heads):
+        """The scales by name: between 1/4 and 4, those of q and k nearer to 1."""
+        result = {}
+        for name, shape in self._shapes(batch, heads, kv_heads).items():
+            reach = 2.0 if name == "v_scale" else 0.5
+            result[name] = np.exp2(random.uniform(-reach, reach, shape)).astype(np.float32)
+        return result
+
+
+def apply(x, scale):
+    """`x` [B, H, N, D] times a scale of any of the shapes."""
+    if scale is None:
+        return x
+    return x.astype(np.float64) * (scale if scale.shape == (1,) else scale[..., None, None])
+
+
+# Tiles and their neighbours, grouped heads, one row.
+CASE_SHAPES = (
+    (1, 2, 2, 192, 192),
+    (2, 4, 2, 129, 129),
+    (1, 2, 1, 1, 77),
+    (2, 2, 2, 33, 200),
+    (1, 6, 2, 200, 33),
+    (1, 1, 1, 255, 257),
+    (1, 3, 1, 400, 1000),
+)
+RULES = ((None, None), (None, "causal"), (None, "window"), ("softcap", None), ("alibi", "causal"), (None, "scattered"))
+RULES += (("bias_b11k_f32", "causal"), (None, "all_hidden"))
+DIMS = ((64, 64), (128, 128), (256, 256), (16, 16), (32, 32), (96, 96), (80, 80), (192, 128), (48, 112), (128, 64))
+
+
+def cases(make):
+    """`make` is Case without the variants."""
+    turn = itertools.count()
+    kinds = (None, "tensor", "heads", "batches")
+    for q, k, v in itertools.product(("f8E4M3FN", "f8E5M2"), repeat=3):
+        for dim, v_dim in DIMS:
+            n = next(turn)
+            score, mask = RULES[n % len(RULES)]
+            shape = CASE_SHAPES[n % len(CASE_SHAPES)]
+            quantized = Quantized(k, v, ("bf16", "f16", "f32")[n % 3], kinds[n % 4], kinds[n // 2 % 4], kinds[n // 3 % 4])
+            short = "".join("4" if "E4" in dtype else "5" for dtype in (q, k, v))
+            name = f"f8-{short}-{dim}-{v_dim}-{score or 'plain'}-{mask or 'all'}-" + "x".join(map(str, shape))
+            yield make(name, q, dim, shape, score, mask, lse=n % 2 == 0, v_dim=v_dim, quantized=quantized)
+    scales = Quantized(q_scale="heads", k_scale="tensor", v_scale="batches")
+    for dim in (64, 128, 256):
+        yield make(f"f8-long-{dim}", "f8E4M3FN", dim, (1, 2, 1, 300, 4000), lse=True, quantized=scales)
+        yield make(f"f8-long-causal-{dim}", "f8E4M3FN", dim, (1, 2, 2, 1500, 1500), mask="causal", lse=True, quantized=scales)
+    # Keys, and so weights, in their order: a wrong one gives another row of v.
+    yield make("f8-one-hot", "f8E4M3FN", 128, (1, 1, 1, 256, 256), scale=1.0, edit=one_hot, quantized=Quantized())
+    yield make("f8-sink", "f8E4M3FN", 64, (1, 4, 4, 70, 150), lse=True, sink=(0.5, -3.25, 4.0, 12.0), quantized=scales)
+    yield make("f8-negative-scale", "f8E4M3FN", 64, (1, 2, 2, 70, 150), scale=-0.3, lse=True, quantized=scales)
+    yield make("f8-no-keys", "f8E4M3FN", 64, (1, 2, 2, 5, 0), lse=True, quantized=scales)
+    yield make("f8-no-queries", "f8E4M3FN", 64, (1, 2, 2, 0, 5), quantized=scales)
+    yield make("f8-static", "f8E4M3FN", 128, (2, 2, 2, 100, 300), static=True, quantized=scales)
+
+
+def one_hot(q, k, v):
+    """Query i sees key i only: they have the same binary digits in signs."""
+    digits = 1 - 2.0 * (np.arange(q.shape[2])[:, None] >> np.arange(8) & 1)
+    for x in (q, k):
+        x[...] = 0
+        x[..., : digits.shape[1]] = 4 * digits[: x.shape[2]]
