@@ -128,9 +128,8 @@ struct CuptiCollector::State {
 
   State(const Library &library, Recorder &recorder)
       : library(library), recorder(recorder) {}
-  ~State();
-
   llvm::Error enable();
+  void disable();
   void read(uint8_t *buffer, size_t size);
   void read(const Activity &record);
   void read(const ActivityKernel &kernel);
@@ -199,13 +198,16 @@ llvm::Error CuptiCollector::State::enable() {
   return llvm::Error::success();
 }
 
-CuptiCollector::State::~State() {
+/// Afterwards no buffer comes anymore.
+void CuptiCollector::State::disable() {
   for (ActivityKind kind : enabled)
     library.ActivityDisable(kind);
   if (!enabled.empty())
     library.ActivityFlushAll(ACTIVITY_FLAG_FLUSH_FORCED);
+  enabled.clear();
   if (subscriber)
     library.Unsubscribe(subscriber);
+  subscriber = nullptr;
 }
 
 llvm::Expected<std::unique_ptr<CuptiCollector>>
@@ -218,7 +220,7 @@ CuptiCollector::create(Recorder &recorder) {
   if (!active.compare_exchange_strong(none, state.get()))
     return llvm::createStringError("a profile is being recorded already");
   if (llvm::Error error = state->enable()) {
-    state.reset();
+    state->disable();
     active = nullptr;
     return std::move(error);
   }
@@ -230,7 +232,7 @@ CuptiCollector::CuptiCollector(std::unique_ptr<State> state)
     : state(std::move(state)) {}
 
 CuptiCollector::~CuptiCollector() {
-  state.reset();
+  state->disable();
   active = nullptr;
 }
 

@@ -155,6 +155,7 @@ static void printEnvironment(llvm::raw_ostream &os, const ProfileFile &file) {
     os << ", " << *environment.clockMHz << " of " << *environment.maxClockMHz
        << " MHz";
   os << '\n';
+  os << "  bytes moved and FLOPs are analytic\n";
   if (environment.bandwidthBytesPerSecond)
     os << llvm::formatv("  measured: copies {0:F2} TB/s read and written",
                         *environment.bandwidthBytesPerSecond / 1e12);

@@ -230,13 +230,19 @@ static llvm::Expected<MatrixPaths> assemblePaths(llvm::StringRef ptx) {
 /// Matrix paths of the modules that went through the device.
 void Profiler::Impl::addPaths() {
   for (const std::string &image : recordingDevice.takeImages()) {
+    // CUPTI has shown what the driver made of it.
+    const MatrixPaths inPTX = readMatrixPathsOfPTX(image);
+    if (!inPTX.empty() && llvm::all_of(inPTX.keys(), [&](llvm::StringRef name) {
+          return recorder.knowsPath(name);
+        }))
+      continue;
     llvm::StringRef source = "machine code";
     llvm::Expected<MatrixPaths> paths =
         isCubin(image) ? readMatrixPaths(image) : assemblePaths(image);
     if (!paths) {
       // No ptxas: PTX says it too.
       llvm::consumeError(paths.takeError());
-      paths = readMatrixPathsOfPTX(image);
+      paths = inPTX;
       source = "PTX";
     }
     for (const auto &entry : *paths)

@@ -80,6 +80,12 @@ void Recorder::setPath(llvm::StringRef kernel, llvm::StringRef path,
   facts.pathSource = source.str();
 }
 
+bool Recorder::knowsPath(llvm::StringRef kernel) {
+  std::lock_guard<std::mutex> lock(mutex);
+  const KernelFacts *facts = region.getFacts(kernel);
+  return facts && !facts->path.empty();
+}
+
 int64_t Recorder::getNewCorrelation() {
   std::lock_guard<std::mutex> lock(mutex);
   return ++lastCorrelation;

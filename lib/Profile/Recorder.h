@@ -35,6 +35,8 @@ public:
   void setPath(llvm::StringRef kernel, llvm::StringRef path,
                llvm::StringRef source);
 
+  bool knowsPath(llvm::StringRef kernel);
+
   int64_t getNewCorrelation();
 
   /// What was recorded since the last call.

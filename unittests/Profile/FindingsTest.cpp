@@ -7,6 +7,8 @@
 #include "attn/Profile/Findings.h"
 #include "TestProfile.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,6 +34,15 @@ TEST(FindingsTest, NamesAreUnique) {
   llvm::StringSet<> names;
   for (const FindingRule &rule : getFindingRules())
     EXPECT_TRUE(names.insert(rule.name).second);
+}
+
+TEST(FindingsTest, AreDocumented) {
+  auto docs = llvm::MemoryBuffer::getFile(PROFILE_DOCS);
+  ASSERT_TRUE(bool(docs));
+  for (const FindingRule &rule : getFindingRules())
+    EXPECT_TRUE((*docs)->getBuffer().contains(
+        llvm::formatv("| `{0}` | {1} |\n", rule.name, rule.summary).str()))
+        << rule.name.str();
 }
 
 TEST(FindingsTest, HiddenCopy) {
