@@ -78,6 +78,19 @@ llvm::Expected<MatrixPaths> attn::readMatrixPaths(llvm::StringRef cubin) {
   return paths;
 }
 
+static llvm::StringRef findPathInPTX(llvm::StringRef entry) {
+  for (const Opcode &opcode : kOpcodes) {
+    if (opcode.ptx.empty() || !entry.contains(opcode.ptx))
+      continue;
+    // One instruction for all types: m64n8k32.f32.e4m3.e4m3.
+    const bool is8Bit =
+        entry.contains(".f32.e4m3") || entry.contains(".f32.e5m2");
+    return opcode.name == "HGMMA" && is8Bit ? "QGMMA"
+                                            : llvm::StringRef(opcode.name);
+  }
+  return "none";
+}
+
 MatrixPaths attn::readMatrixPathsOfPTX(llvm::StringRef ptx) {
   MatrixPaths paths;
   llvm::StringRef rest = ptx.split(".entry").second;
@@ -85,13 +98,7 @@ MatrixPaths attn::readMatrixPathsOfPTX(llvm::StringRef ptx) {
     auto [entry, next] = rest.split(".entry");
     const llvm::StringRef name =
         entry.ltrim().take_until([](char c) { return c == '(' || c == ' '; });
-    std::string &path = paths[name.trim()];
-    path = "none";
-    for (const Opcode &opcode : kOpcodes)
-      if (!opcode.ptx.empty() && entry.contains(opcode.ptx)) {
-        path = opcode.name.str();
-        break;
-      }
+    paths[name.trim()] = findPathInPTX(entry).str();
     rest = next;
   }
   return paths;

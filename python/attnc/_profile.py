@@ -118,6 +118,8 @@ def _write(path, data):
     with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
         try:
             file.write(data)
+            # A full disk shows here.
+            file.flush()
         except BaseException:
             os.unlink(file.name)
             raise

@@ -1,8 +1,8 @@
 //===- ProfileOptions.cpp - Options of tools that show a profile ----------===//
 
 #include "ProfileOptions.h"
+#include "WholeFile.h"
 #include "attn/Profile/Trace.h"
-#include "llvm/Support/FileUtilities.h"
 
 using namespace attn;
 
@@ -41,20 +41,8 @@ llvm::Expected<bool> ShowProfileOptions::show(const ProfileFile &file) const {
   const bool allRight = printProfile(llvm::outs(), file, options);
   if (traceFile.empty())
     return allRight;
-  if (llvm::Error error = writeFileAtomically(
+  if (llvm::Error error = writeWholeFile(
           traceFile, [&](llvm::raw_ostream &os) { writeTrace(os, file); }))
     return std::move(error);
   return allRight;
-}
-
-llvm::Error
-attn::writeFileAtomically(llvm::StringRef path,
-                          llvm::function_ref<void(llvm::raw_ostream &)> write) {
-  llvm::Error error = llvm::writeToOutput(path, [&](llvm::raw_ostream &os) {
-    write(os);
-    return llvm::Error::success();
-  });
-  if (!error)
-    return error;
-  return llvm::createFileError(path, llvm::errorToErrorCode(std::move(error)));
 }

@@ -57,11 +57,6 @@ private:
   std::vector<Expectation> expectations;
 };
 
-/// Writes a file whole or not at all. The error names it.
-llvm::Error
-writeFileAtomically(llvm::StringRef path,
-                    llvm::function_ref<void(llvm::raw_ostream &)> write);
-
 } // namespace attn
 
 #endif // ATTN_TOOLS_SUPPORT_PROFILEOPTIONS_H

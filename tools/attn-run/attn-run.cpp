@@ -5,6 +5,7 @@
 #include "../Support/InputModule.h"
 #include "../Support/ProfileOptions.h"
 #include "../Support/Verifier.h"
+#include "../Support/WholeFile.h"
 #include "attn/Analysis/TileMap.h"
 #include "attn/Compiler/LoadedProgram.h"
 #include "attn/Profile/Profiler.h"
@@ -409,7 +410,7 @@ static llvm::Expected<bool> finishProfile(Profiler &profiler, Runner &runner) {
   llvm::Expected<bool> allRight = showOptions.show(file);
   if (!allRight || profileFile.empty())
     return allRight;
-  if (llvm::Error error = writeFileAtomically(
+  if (llvm::Error error = writeWholeFile(
           profileFile, [&](llvm::raw_ostream &os) { writeProfile(os, file); }))
     return std::move(error);
   return allRight;
@@ -439,16 +440,10 @@ static llvm::Expected<int> runVariants(mlir::ModuleOp module) {
     report.variants.push_back(std::move(*result));
   }
   printTable(llvm::outs(), report);
-  if (!jsonFile.empty()) {
-    llvm::Error error =
-        llvm::writeToOutput(jsonFile, [&](llvm::raw_ostream &os) {
-          writeJSON(os, report);
-          return llvm::Error::success();
-        });
-    if (error)
-      return llvm::createFileError(jsonFile,
-                                   llvm::errorToErrorCode(std::move(error)));
-  }
+  if (!jsonFile.empty())
+    if (llvm::Error error = writeWholeFile(
+            jsonFile, [&](llvm::raw_ostream &os) { writeJSON(os, report); }))
+      return std::move(error);
   const bool allRan =
       llvm::all_of(report.variants, [](const VariantReport &variant) {
         return variant.status == "ok";

@@ -120,6 +120,11 @@ TEST(MatrixPathTest, ReadsPTX) {
       getMatrixProbePTX("sm_90a") + makePTX("sm_90a", "fma.rn.f32 %f0;"));
   EXPECT_EQ(paths.lookup("attn_matrix_probe"), "HGMMA");
   EXPECT_EQ(paths.lookup("kernel"), "FFMA");
+  EXPECT_EQ(readMatrixPathsOfPTX(
+                makePTX("sm_90a", "wgmma.mma_async.sync.aligned.m64n8k32.f32."
+                                  "e4m3.e4m3 {%f0}, %p, %p, 1, 1, 1;"))
+                .lookup("kernel"),
+            "QGMMA");
   EXPECT_EQ(getPTXTarget(getMatrixProbePTX("sm_80")), "sm_80");
   EXPECT_TRUE(readMatrixPathsOfPTX("no PTX").empty());
 }

@@ -72,6 +72,10 @@ TEST(SummaryTest, FindsTheSideOfTheRoofline) {
   EXPECT_NEAR(*below.bandwidthFraction, 0.25, 1e-12);
   EXPECT_NEAR(*below.matrixFraction, 0.24875, 1e-12);
   EXPECT_EQ(getBound(100000000, 20100000000, "HGMMA").bound, Bound::Compute);
+  // 8 bits at twice the rate: 400.
+  EXPECT_EQ(getBound(100000000, 39900000000, "QGMMA").bound, Bound::Memory);
+  EXPECT_NEAR(*getBound(100000000, 40000000000, "QGMMA").matrixFraction, 0.25,
+              1e-12);
   // Off the matrix units at 50e12 / 4e12 = 12.5.
   EXPECT_EQ(getBound(100000000, 1300000000, "FFMA").bound, Bound::Compute);
   EXPECT_EQ(getBound(100000000, 1200000000, "FFMA").bound, Bound::Memory);
@@ -106,6 +110,8 @@ TEST(SummaryTest, GuessesThePathFromTheName) {
   EXPECT_EQ(guessMatrixPath("ampere_bf16_s16816gemm_bf16_128x128_tn"), "HMMA");
   EXPECT_EQ(guessMatrixPath("volta_sgemm_128x64_tn"), "FFMA");
   EXPECT_EQ(guessMatrixPath("sm80_xmma_fprop_tensorop"), "HMMA");
+  EXPECT_EQ(guessMatrixPath("fused_attn_wgmma_bf16_d64"), "HGMMA");
+  EXPECT_EQ(guessMatrixPath("fused_attn_wgmma_f8E4M3FN_d64"), "QGMMA");
   EXPECT_EQ(guessMatrixPath("elementwise_kernel"), "");
   RegionBuilder builder;
   builder.kernel("volta_sgemm_128x64_tn", 1);
