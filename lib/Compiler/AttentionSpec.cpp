@@ -59,27 +59,39 @@ static llvm::Error checkSizes(const AttentionSpec &spec) {
   return llvm::Error::success();
 }
 
-/// func @attention(q, k, v, captures..., o [, lse]) with one attn.attention.
+/// func @attention(q, k, v, captures..., [scales,] o [, lse]) with one
+/// attn.attention.
 static OwningOpRef<ModuleOp> buildModule(const AttentionSpec &spec,
                                          MLIRContext &context) {
   auto location = FileLineColLoc::get(&context, "attention", 1, 1);
   ImplicitLocOpBuilder builder(location, &context);
   OwningOpRef<ModuleOp> module = ModuleOp::create(location);
   constexpr int64_t kDynamic = ShapedType::kDynamic;
-  const Type element = getElementType(spec.dtype, builder);
-  auto getType = [&](int64_t heads, int64_t headDim) {
-    return RankedTensorType::get({kDynamic, heads, kDynamic, headDim}, element);
+  auto getType = [&](int64_t heads, int64_t headDim, ::attn::DType dtype) {
+    return RankedTensorType::get({kDynamic, heads, kDynamic, headDim},
+                                 getElementType(dtype, builder));
   };
-  SmallVector<Type> inputs = {getType(spec.numQueryHeads, spec.qkHeadDim),
-                              getType(spec.numKVHeads, spec.qkHeadDim),
-                              getType(spec.numKVHeads, spec.vHeadDim)};
+  SmallVector<Type> inputs = {
+      getType(spec.numQueryHeads, spec.qkHeadDim, spec.dtype),
+      getType(spec.numKVHeads, spec.qkHeadDim, spec.dtype),
+      getType(spec.numKVHeads, spec.vHeadDim, spec.dtype)};
   SmallVector<StringRef> names = {"q", "k", "v"};
   for (const ::attn::CaptureSpec &capture : spec.captures) {
     inputs.push_back(getCaptureType(capture, builder));
     names.push_back(capture.name);
   }
+  if (spec.hasInputScales) {
+    for (int64_t heads : {spec.numQueryHeads, spec.numKVHeads, spec.numKVHeads})
+      inputs.push_back(
+          RankedTensorType::get({kDynamic, heads}, builder.getF32Type()));
+    names.append({"q_scale", "k_scale", "v_scale"});
+  }
   names.append({"o", "lse"});
-  SmallVector<Type> outputs = {getType(spec.numQueryHeads, spec.vHeadDim)};
+  const ::attn::DType defaultOutput =
+      ::attn::getByteSize(spec.dtype) == 1 ? ::attn::DType::BF16 : spec.dtype;
+  SmallVector<Type> outputs = {
+      getType(spec.numQueryHeads, spec.vHeadDim,
+              spec.outputDType.value_or(defaultOutput))};
   if (spec.returnLse)
     outputs.push_back(RankedTensorType::get(
         {kDynamic, spec.numQueryHeads, kDynamic}, builder.getF32Type()));
@@ -97,13 +109,18 @@ static OwningOpRef<ModuleOp> buildModule(const AttentionSpec &spec,
   const auto values = body->getArguments();
   const Value output = values[inputs.size()];
   const Value none;
+  const auto scales =
+      values.slice(3 + spec.captures.size(), spec.hasInputScales ? 3 : 0);
+  auto getScale = [&](size_t index) {
+    return scales.empty() ? none : Value(scales[index]);
+  };
   auto attention = mlir::attn::AttentionOp::create(
       builder, outputs, values[0], values[1], values[2],
       /*captures=*/ValueRange(values.slice(3, spec.captures.size())),
       /*scale_value=*/none,
       /*sink=*/none, /*cu_q=*/none, /*cu_k=*/none, /*kv_len=*/none,
-      /*block_table=*/none, /*q_scale=*/none, /*k_scale=*/none,
-      /*v_scale=*/none, output, spec.returnLse ? values.back() : none,
+      /*block_table=*/none, /*q_scale=*/getScale(0), /*k_scale=*/getScale(1),
+      /*v_scale=*/getScale(2), output, spec.returnLse ? values.back() : none,
       spec.scale ? builder.getF32FloatAttr(*spec.scale) : FloatAttr(),
       /*schedule=*/{}, /*short_schedules=*/{});
   if (spec.scoreMod)

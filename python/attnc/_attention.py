@@ -113,14 +113,11 @@ def run(
         if descale is not None:
             scales[name + "_scale"] = _get_descale_type(name, tensor, descale)
             captures.append(descale)
-    dtypes = tuple(_tensors.name_of(tensor.dtype) for tensor in (q, k, v))
+    dtypes = (_tensors.name_of(q.dtype),) * 4
     if dtypes[0].startswith("f8"):
         first = out[0] if isinstance(out, (tuple, list)) else out
+        dtypes = tuple(_tensors.name_of(tensor.dtype) for tensor in (q, k, v))
         dtypes += ("bf16" if first is None else _tensors.name_of(first.dtype),)
-    elif len(set(dtypes)) > 1:
-        raise TypeError(f"q, k and v are of different types: {', '.join(dtypes)}")
-    else:
-        dtypes += dtypes[:1]
     kernel = _get_kernel(
         dtypes, q.shape[1], k.shape[1], q.shape[3], v.shape[3], bool(is_causal),
         tuple(window_size), float(softcap), types.get("mask"), types.get("slopes"),

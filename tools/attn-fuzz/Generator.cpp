@@ -275,6 +275,7 @@ static llvm::SmallVector<Capture, 3> makeCaptures(Random &random) {
 std::string attn::generateAttention(Random &random) {
   StringRef element = random.percent(95) ? random.pick({"f16", "bf16", "f32"})
                                          : random.pick({"f64", "f8E4M3FN"});
+  StringRef outputElement = element == "f8E4M3FN" ? "bf16" : element;
   auto size = [&](std::initializer_list<int64_t> sizes) {
     return random.percent(40) ? std::string("?")
                               : std::to_string(random.pick(sizes));
@@ -289,14 +290,15 @@ std::string attn::generateAttention(Random &random) {
   std::string batch = size({0, 1, 2, 5});
   std::string queries = size({0, 1, 2, 7, 16, 63, 64, 65, 128, 300});
   std::string keys = size({0, 1, 2, 7, 16, 63, 64, 65, 128, 300});
-  auto type = [&](int64_t h, StringRef n, int64_t d) {
+  auto type = [&](int64_t h, StringRef n, int64_t d, StringRef elementType) {
     return ("tensor<" + batch + "x" + llvm::Twine(h) + "x" + n + "x" +
-            llvm::Twine(d) + "x" + element + ">")
+            llvm::Twine(d) + "x" + elementType + ">")
         .str();
   };
-  std::string q = type(heads, queries, dim), k = type(kvHeads, keys, dim);
-  std::string v = type(kvHeads, keys, valueDim);
-  std::string o = type(heads, queries, valueDim);
+  std::string q = type(heads, queries, dim, element);
+  std::string k = type(kvHeads, keys, dim, element);
+  std::string v = type(kvHeads, keys, valueDim, element);
+  std::string o = type(heads, queries, valueDim, outputElement);
   std::string lse =
       ("tensor<" + batch + "x" + llvm::Twine(heads) + "x" + queries + "xf32>")
           .str();

@@ -64,6 +64,26 @@ TEST(AttentionSpecTest, TakesCaptures) {
   EXPECT_TRUE(contains(getError(spec.print()), "'bias' has a size of -2"));
 }
 
+TEST(AttentionSpecTest, TakesEightBitInputs) {
+  AttentionSpec spec = getSpec();
+  spec.dtype = DType::F8E4M3FN;
+  std::string text = get(spec.print());
+  EXPECT_TRUE(contains(text, "%arg2: tensor<?x2x?x32xf8E4M3FN>"));
+  EXPECT_TRUE(
+      contains(text, "%arg3: tensor<?x8x?x32xbf16> {attn.name = \"o\""));
+  spec.hasInputScales = true;
+  spec.outputDType = DType::F32;
+  text = get(spec.print());
+  EXPECT_TRUE(contains(text,
+                       "%arg3: tensor<?x8xf32> {attn.name = \"q_scale\"}, "
+                       "%arg4: tensor<?x2xf32> {attn.name = \"k_scale\"}, "
+                       "%arg5: tensor<?x2xf32> {attn.name = \"v_scale\"}, "
+                       "%arg6: tensor<?x8x?x32xf32> {attn.name = \"o\"}"));
+  EXPECT_TRUE(contains(text, "v_scale(%arg5 : tensor<?x2xf32>)"));
+  spec.dtype = DType::F32;
+  EXPECT_TRUE(contains(getError(spec.print()), "q_scale is for q, k and v of"));
+}
+
 TEST(AttentionSpecTest, RefusesWhatIsNoAttention) {
   auto getErrorOf = [](auto change) {
     AttentionSpec spec = getSpec();

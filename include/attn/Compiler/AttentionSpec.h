@@ -25,7 +25,13 @@ struct CaptureSpec {
 /// v [B, Hkv, Nk, Dv], the captures and o [B, Hq, Nq, Dv], in this order; batch
 /// and lengths are known when it runs.
 struct AttentionSpec {
+  /// Of q, k and v.
   DType dtype = DType::BF16;
+  /// Of o; by default that of q, k and v, and BF16 where those have 8 bits.
+  std::optional<DType> outputDType;
+  /// Three more inputs behind the captures, for 8-bit q, k and v, all f32:
+  /// q_scale [B, Hq], k_scale and v_scale [B, Hkv].
+  bool hasInputScales = false;
   int64_t numQueryHeads = 0;
   /// Divides numQueryHeads.
   int64_t numKVHeads = 0;
