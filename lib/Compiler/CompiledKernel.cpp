@@ -372,14 +372,15 @@ CompiledKernel::Impl::getSecond(llvm::Error error) {
 }
 
 llvm::Error CompiledKernel::launch(Stream stream,
-                                   llvm::ArrayRef<TensorView> arguments) const {
-  llvm::Error error = impl->launcher->launch(stream, arguments);
+                                   llvm::ArrayRef<TensorView> arguments,
+                                   const LaunchOptions &options) const {
+  llvm::Error error = impl->launcher->launch(stream, arguments, options);
   if (!error.isA<UnsupportedLayout>() || impl->options.avoidsTMA)
     return error;
   llvm::Expected<Impl *> second = impl->getSecond(std::move(error));
   if (!second)
     return second.takeError();
-  return (*second)->launcher->launch(stream, arguments);
+  return (*second)->launcher->launch(stream, arguments, options);
 }
 
 const Manifest &CompiledKernel::getManifest() const {

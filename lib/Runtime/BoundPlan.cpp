@@ -278,6 +278,7 @@ llvm::Error PlanBinder::addLaunch(const Step &step) {
   timed.kind = step.kind;
   timed.name = kernel.name;
   timed.kernel = step.kernel;
+  timed.isPrepass = step.isPrepass;
   llvm::Expected<int64_t> grid =
       evaluateSize(step.grid, "the grid of kernel '" + kernel.name + "'");
   if (!grid)

@@ -360,6 +360,10 @@ bool ManifestParser::parseLaunch(const Object &json, Step &step, Path path) {
   if (kernel == kernelIndices.end())
     return fail(path.field("kernel"), "needs the name of one of 'kernels'");
   step.kernel = kernel->second;
+  const Value *prepass = json.get("prepass");
+  if (prepass && !prepass->getAsBoolean())
+    return fail(path.field("prepass"), "needs true or false");
+  step.isPrepass = prepass && *prepass->getAsBoolean();
   return getExpr(json, "grid", step.grid, path) &&
          (!json.get("bytes") || getExpr(json, "bytes", step.bytes, path)) &&
          (!json.get("flops") || getExpr(json, "flops", step.flops, path)) &&

@@ -195,3 +195,72 @@ TEST_F(LauncherTest, TakesAnEmptyTensorWithoutMemory) {
   views[0].data = views[2].data = nullptr;
   EXPECT_EQ(getError(launcher.launch({}, views)), "");
 }
+
+static int numPrepasses = 0;
+
+/// (ptr x, ptr first): what a pre-pass finds out is the first element.
+static void findFirst(void **params, int32_t) {
+  ++numPrepasses;
+  *param<float *>(params, 1) = *param<float *>(params, 0);
+}
+
+/// (ptr first, ptr y, i32 n): y = first.
+static void fillWithFirst(void **params, int32_t) {
+  for (int32_t i = 0; i < param<int32_t>(params, 2); ++i)
+    param<float *>(params, 1)[i] = *param<float *>(params, 0);
+}
+
+static const char kPrepassManifest[] = R"(
+  {"version": 1, "producer": {"attnc": "0", "llvm": "0"},
+   "entry": "f", "variant": "fused", "target": "cpu",
+   "arguments": [
+     {"name": "x", "kind": "tensor", "dtype": "f32", "shape": [null], "role": "input"},
+     {"name": "y", "kind": "tensor", "dtype": "f32", "shape": [null], "role": "output"}],
+   "checks": [],
+   "kernels": [
+     {"name": "find", "block": [1, 1, 1], "cluster": [1, 1, 1],
+      "dynamic_smem_bytes": 0, "static_smem_bytes": 0},
+     {"name": "fill", "block": [1, 1, 1], "cluster": [1, 1, 1],
+      "dynamic_smem_bytes": 0, "static_smem_bytes": 0}],
+   "plan": [
+     {"op": "alloc", "buffer": "first", "bytes": 4},
+     {"op": "launch", "kernel": "find", "grid": 1, "prepass": true,
+      "args": [{"type": "ptr", "buffer": "x"}, {"type": "ptr", "buffer": "first"}]},
+     {"op": "launch", "kernel": "fill", "grid": 1,
+      "args": [{"type": "ptr", "buffer": "first"}, {"type": "ptr", "buffer": "y"},
+               {"type": "i32", "value": "y.dim0"}]}],
+   "min_bytes": 8, "max_intermediate_bytes": 4})";
+
+TEST(LauncherPrepassTest, RunsWhereSomethingMayHaveChanged) {
+  std::unique_ptr<Device> device = createCpuDevice();
+  auto executable = get(
+      Executable::create(get(Manifest::parse(kPrepassManifest)),
+                         {"",
+                          [](llvm::StringRef name) -> void * {
+                            return reinterpret_cast<void *>(
+                                name == "find" ? &findFirst : &fillWithFirst);
+                          }},
+                         *device));
+  Launcher launcher(*executable);
+  float x[] = {3, 4}, other[] = {5, 6}, y[4];
+  /// Whether a launch runs the pre-pass; y must be right in any case.
+  auto runsPrepass = [&](float *input, int64_t size, bool unchanged) {
+    const int before = numPrepasses;
+    const int64_t inputSize = 2, stride = 1;
+    const TensorView views[] = {{DType::F32, inputSize, stride, input},
+                                {DType::F32, size, stride, y}};
+    EXPECT_EQ(getError(launcher.launch({}, views, {unchanged})), "");
+    EXPECT_EQ(y[size - 1], input[0]);
+    return numPrepasses != before;
+  };
+  EXPECT_TRUE(runsPrepass(x, 2, true)) << "the first time";
+  EXPECT_FALSE(runsPrepass(x, 2, true));
+  EXPECT_FALSE(runsPrepass(x, 2, true));
+  x[0] = 7;
+  EXPECT_TRUE(runsPrepass(x, 2, false));
+  EXPECT_FALSE(runsPrepass(x, 2, true));
+  EXPECT_TRUE(runsPrepass(other, 2, true)) << "another address";
+  EXPECT_TRUE(runsPrepass(x, 2, true)) << "another address";
+  EXPECT_TRUE(runsPrepass(x, 3, true)) << "another shape";
+  EXPECT_TRUE(runsPrepass(x, 2, true)) << "another shape between";
+}

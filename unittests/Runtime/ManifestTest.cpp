@@ -132,6 +132,8 @@ TEST(ManifestTest, ErrorsNameThePathAndTheProblem) {
       "another buffer has this name", "plan[0].buffer");
   expectError(edit("\"alloc\",", "\"alloc\", \"zeroed\": 1,"),
               "needs true or false", "plan[0].zeroed");
+  expectError(edit("\"launch\",", "\"launch\", \"prepass\": 1,"),
+              "needs true or false", "plan[2].prepass");
   expectError(edit("\"value\": 0", "\"value\": 256"), "needs a byte",
               "plan[1].value");
   expectError(

@@ -57,7 +57,8 @@ public:
   ///
   /// Tensors that TMA can't access where they lie get another kernel, which
   /// the first such launch compiles.
-  llvm::Error launch(Stream stream, llvm::ArrayRef<TensorView> arguments) const;
+  llvm::Error launch(Stream stream, llvm::ArrayRef<TensorView> arguments,
+                     const LaunchOptions &options = {}) const;
 
   const Manifest &getManifest() const;
   /// As JSON.

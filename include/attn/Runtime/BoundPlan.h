@@ -20,6 +20,8 @@ struct TimedStep {
   /// Read and written, if known. A copy counts its size twice.
   std::optional<int64_t> bytes;
   std::optional<int64_t> flops;
+  /// See Step.
+  bool isPrepass = false;
 };
 
 /// The plan of a manifest for arguments of certain shapes and strides. It

@@ -18,6 +18,15 @@ struct TensorView {
   void *data;
 };
 
+struct LaunchOptions {
+  /// A promise that the tensors which a mask reads (captures) hold what they
+  /// held at the last launch on the same stream with tensors of the same shapes
+  /// and strides. What that launch found out about them before the attention
+  /// is used again, if they also lie at the same addresses and no other launch
+  /// of the kernel came between on the stream.
+  bool capturesUnchanged = false;
+};
+
 /// Enqueues forwards of an executable on tensors and streams of the caller.
 /// Safe to call from many threads.
 ///
@@ -38,7 +47,8 @@ public:
 
   /// One tensor an argument of the manifest, in order. An UnsupportedLayout
   /// (TensorMaps.h) if the kernels can't access one where it lies.
-  llvm::Error launch(Stream stream, llvm::ArrayRef<TensorView> arguments);
+  llvm::Error launch(Stream stream, llvm::ArrayRef<TensorView> arguments,
+                     const LaunchOptions &options = {});
 
   /// How many of the plans for given shapes and strides are kept.
   static constexpr size_t kMaxPlans = 64;
@@ -52,7 +62,7 @@ private:
   llvm::Expected<Workspace *> getWorkspace(Stream stream);
   llvm::Error grow(Workspace &workspace, const BoundPlan &plan, Stream stream);
   llvm::Error enqueue(Plan &plan, const Workspace *workspace, Stream stream,
-                      llvm::ArrayRef<TensorView> arguments);
+                      llvm::ArrayRef<TensorView> arguments, bool hasPrepass);
 
   struct State;
   const Executable &executable;

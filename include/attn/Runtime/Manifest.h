@@ -162,6 +162,8 @@ struct Step {
   Expr grid;
   std::optional<Expr> flops;
   std::vector<KernelArgument> arguments;
+  /// Launch: what it writes stays right while the contents of its arguments do.
+  bool isPrepass = false;
 };
 
 struct Manifest {

@@ -208,7 +208,8 @@ void PrepassBuilder::launch(tile::KernelOp kernelOp, Value grid) {
   if (Value factor = tiles.getFactor())
     grid = product({grid, factor});
   tile::LaunchOp::create(host, kernelOp.getSymName(), grid, arguments,
-                         /*bytes=*/Value(), /*flops=*/Value());
+                         /*bytes=*/Value(), /*flops=*/Value(),
+                         /*prepass=*/true);
 }
 
 void PrepassBuilder::emitRemarks() {

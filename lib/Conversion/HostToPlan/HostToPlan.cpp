@@ -325,6 +325,8 @@ LogicalResult PlanBuilder::addLaunch(tile::LaunchOp op) {
     fields.push_back(field("bytes", *bytes));
     fields.push_back(field("flops", *flops));
   }
+  if (op.getPrepass())
+    fields.push_back(field("prepass", builder.getBoolAttr(true)));
   addStep(fields);
   return success();
 }

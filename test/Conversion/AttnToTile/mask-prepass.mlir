@@ -10,9 +10,9 @@
 // CHECK: %[[TILES:.*]] = arith.ceildivsi %{{.*}}, %c128
 // CHECK: %[[PADDED:.*]] = arith.muli %[[TILES]], %c2
 // CHECK: memref.alloc(%[[B]], %[[PADDED]]) : memref<?x1x?x4xi32>
-// CHECK: tile.launch @[[NAME:.*]]_extremes grid(%{{.*}}) args(%arg1, %arg2, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}})
-// CHECK: tile.launch @[[NAME]]_ranges grid(%{{.*}}) args(%arg1, %arg2, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[CAST:.*]])
-// CHECK: tile.launch @[[NAME]] grid(%{{.*}}) args({{.*}}, %[[CAST]])
+// CHECK: tile.launch @[[NAME:.*]]_extremes grid(%{{.*}}) args(%arg1, %arg2, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) prepass
+// CHECK: tile.launch @[[NAME]]_ranges grid(%{{.*}}) args(%arg1, %arg2, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[CAST:.*]]) prepass
+// CHECK: tile.launch @[[NAME]] grid(%{{.*}}) args({{.*}}, %[[CAST]]) cost
 
 // i64 is kept within i32.
 // CHECK: tile.kernel @[[NAME]]_extremes({{.*}}) attributes {num_warps = 1 : i32}

@@ -91,7 +91,9 @@ def LaunchOp : Tile_Op<"launch", [
     Launches are ordered as host code orders them. A grid of 0 runs nothing.
     `cost` states the bytes of device memory that the kernel must move (each
     input read once, each output written once) and its floating-point
-    operations; it reaches the manifest and the reports.
+    operations; it reaches the manifest and the reports. `prepass` says that the
+    kernel finds something out about its inputs that holds as long as their
+    content: it writes memory that nothing else writes.
 
     ```mlir
     tile.launch @scale grid(%n) args(%x, %c) cost(bytes %b, flops %f)
@@ -100,10 +102,11 @@ def LaunchOp : Tile_Op<"launch", [
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Index:$grid,
                        Variadic<AnyType>:$args,
-                       Optional<Index>:$bytes, Optional<Index>:$flops);
+                       Optional<Index>:$bytes, Optional<Index>:$flops,
+                       UnitAttr:$prepass);
   let assemblyFormat = [{
     $kernel `grid` `(` $grid `)` `args` `(` $args `)`
-    (`cost` `(` `bytes` $bytes^ `,` `flops` $flops `)`)?
+    (`cost` `(` `bytes` $bytes^ `,` `flops` $flops `)`)? (`prepass` $prepass^)?
     attr-dict (`:` type($args)^)?
   }];
   let hasVerifier = 1;
