@@ -13,6 +13,7 @@ void attn::buildTileToSM90aPipeline(OpPassManager &pm) {
   OpPassManager &kernel = pm.nest<tile::KernelOp>();
   kernel.addPass(tile::createTileSplitKVRanges());
   kernel.addPass(tile::createTileDeferRescale());
+  kernel.addPass(hopper::createHopperStageCaptures());
   kernel.addPass(createConvertTileToHopper());
   kernel.addPass(hopper::createHopperVerifyProtocol());
   kernel.addPass(tile::createTileRewriteMasks());

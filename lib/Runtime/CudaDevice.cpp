@@ -502,11 +502,17 @@ llvm::Error CudaDevice::memset(DeviceAddress dst, uint8_t value, int64_t bytes,
       "cuMemsetD8Async");
 }
 
+/// Copies don't compute: the type is a matter of bytes.
 static int getTensorMapDataType(DType dtype) {
-  if (getByteSize(dtype) == 1)
+  switch (getByteSize(dtype)) {
+  case 1:
     return CU_TENSOR_MAP_DATA_TYPE_UINT8;
-  return dtype == DType::BF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
-                              : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+  case 4:
+    return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+  default:
+    return dtype == DType::BF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
+                                : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+  }
 }
 
 /// As wide as a row of the box.

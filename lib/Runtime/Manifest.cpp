@@ -404,12 +404,14 @@ bool ManifestParser::parseKernelArgument(const Value &value,
 
 bool ManifestParser::parseTensorMap(const Object &json, TensorMapRecipe &map,
                                     Path path) {
-  static constexpr DType kDTypes[] = {DType::F16, DType::BF16, DType::F8E4M3FN,
-                                      DType::F8E5M2};
+  static constexpr DType kDTypes[] = {
+      DType::F16,    DType::BF16, DType::F32, DType::F8E4M3FN,
+      DType::F8E5M2, DType::I1,   DType::I8,  DType::I32};
   const std::optional<DType> dtype =
       parseDType(json.getString("dtype").value_or(""));
   if (!dtype || !llvm::is_contained(kDTypes, *dtype))
-    return fail(path.field("dtype"), "needs f16, bf16, f8E4M3FN or f8E5M2");
+    return fail(path.field("dtype"),
+                "needs f16, bf16, f32, f8E4M3FN, f8E5M2, i1, i8 or i32");
   map.dtype = *dtype;
   auto parseExprs = [&](StringLiteral key, std::vector<Expr> &exprs) {
     return forEachElement(json, key, path, [&](const Value &v, Path p) {

@@ -14,6 +14,7 @@ using namespace mlir::attn;
 
 static constexpr RolePipeline kIgnored = RolePipeline::Overlap;
 static constexpr bool kReadsCaptures = true;
+static constexpr bool kReads16BitPlanes = true;
 
 // clang-format off
 static constexpr ScheduleRow kTable[] = {
@@ -32,6 +33,9 @@ static constexpr ScheduleRow kTable[] = {
     {"sm_80",   32,  192, MaskKind::Any,     kAnyLength,  64,  32,  2,      4},
     {"sm_80",   32,  256, MaskKind::Any,     kAnyLength,  64,  16,  2,      4},
     //                                                                             pipeline               lazy   persistent Q  TMA store
+    // What reads a bias is limited by the L2: rows save reads of K and V.
+    {"sm_90a",  16,   64, MaskKind::Any,     kAnyLength, 192,  64,  4,     16, RolePipeline::Overlap, true,  true,      2, true,  kReadsCaptures, kReads16BitPlanes},
+    {"sm_90a",  16,  128, MaskKind::Any,     kAnyLength, 192,  64,  3,     16, RolePipeline::Overlap, true,  true,      1, true,  kReadsCaptures, kReads16BitPlanes},
     {"sm_90a",  16,   64, MaskKind::Any,     kAnyLength, 128, 128,  4,     12, RolePipeline::Overlap, true,  true,      2, true,  kReadsCaptures},
     {"sm_90a",  16,  128, MaskKind::Any,     kAnyLength, 128,  96,  3,     12, RolePipeline::Overlap, true,  true,      1, true,  kReadsCaptures},
     {"sm_90a",  16,   64, MaskKind::Any,     kAnyLength, 192, 128,  4,     16, RolePipeline::Overlap, true,  true,      2, true},
@@ -56,9 +60,27 @@ static constexpr ScheduleRow kTable[] = {
 
 ArrayRef<ScheduleRow> attn::getScheduleTable() { return kTable; }
 
+bool attn::reads16BitPlanes(AttentionOp op) {
+  bool readsAny = false, readsOthers = false;
+  for (Region *mod : {&op.getScoreMod(), &op.getMaskMod()}) {
+    // A score_mod takes the score first; batch and head follow.
+    unsigned query = mod == &op.getScoreMod() ? 3 : 2;
+    mod->walk([&](CaptureLoadOp load) {
+      ValueRange indices = load.getIndices();
+      ValueRange position = mod->getArguments().slice(query, 2);
+      if (indices.size() < 2 || indices.take_back(2) != position)
+        return;
+      bool is16Bit = load.getType().getIntOrFloatBitWidth() == 16;
+      (is16Bit ? readsAny : readsOthers) = true;
+    });
+  }
+  return readsAny && !readsOthers;
+}
+
 bool ScheduleRow::serves(AttentionOp op, const TargetInfo &info) const {
   return target == info.name &&
          (!readsCaptures || op.readsCapturesByPosition()) &&
+         (!reads16BitPlanes || attn::reads16BitPlanes(op)) &&
          elementBits == op.getElementType().getIntOrFloatBitWidth() &&
          std::max(op.getQKHeadDim(), op.getVHeadDim()) <= maxHeadDim &&
          (mask == MaskKind::Any ||

@@ -238,6 +238,24 @@ def bounded_masks():
         yield Case(name, dtype, (64, 128)[n % 2], shape, score, mask, lse=True, variants=("fused",))
 
 
+# Several tiles both ways, in rows that TMA can copy (multiples of 16 bytes) and, with 1001, that it can't.
+PLANE_SHAPES = ((2, 4, 2, 400, 656), (1, 2, 2, 1000, 1000), (2, 2, 1, 208, 1001), (3, 6, 3, 136, 384))
+
+
+def planes():
+    """Captures over queries and keys, which kernels with warp roles copy to shared memory."""
+    masks = (None, "causal", "keep_bhqk_i1", "keep_11qk_i8")
+    rows = itertools.product(("bhqk", "1hqk", "b1qk", "11qk"), ("f32", "f16", "bf16"))
+    kinds = [(f"bias_{dims}_{dtype}", masks[n % len(masks)]) for n, (dims, dtype) in enumerate(rows)]
+    kinds += [(None, f"keep_{dims}_{dtype}") for dims in ("bhqk", "11qk") for dtype in ("i1", "i8")]
+    for n, (score, mask) in enumerate(kinds):
+        # Neither the same dim nor the same rows for the masks that come around.
+        dtype, dim = ("bf16", "f16")[n % 2], (64, 128)[n // 2 % 2]
+        shape = PLANE_SHAPES[(n + n // 4) % len(PLANE_SHAPES)]
+        name = f"captures-plane-{dtype}-{score or 'plain'}-{mask or 'all'}-" + "x".join(map(str, shape))
+        yield Case(name, dtype, dim, shape, score, mask, lse=n % 2 == 0, variants=("fused",))
+
+
 def sinks():
     """Sinks near, far below and far above the scores, none (-inf) and all (inf)."""
     infinity = float("inf")
@@ -317,4 +335,4 @@ def quantized():
 
 
 def all_cases():
-    return [*matrix(), *head_dims(), *reported(), *score_terms(), *captures(), *bounded_masks(), *sinks(), *sequences(), *quantized()]
+    return [*matrix(), *head_dims(), *reported(), *score_terms(), *captures(), *bounded_masks(), *planes(), *sinks(), *sequences(), *quantized()]

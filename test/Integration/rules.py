@@ -297,7 +297,7 @@ def _bias(dims, dtype):
     return (body, lambda s, b, h, i, j, nq, nk, bias: s + bias, {"bias": Capture(dtype, dims)})
 
 
-for _dims in ("bhqk", "b11k", "1h1k", "11qk", "bh11", "b1q1", "1111"):
+for _dims in ("bhqk", "1hqk", "b1qk", "b11k", "1h1k", "11qk", "bh11", "b1q1", "1111"):
     for _dtype in ("f32", "f16", "bf16"):
         SCORES[f"bias_{_dims}_{_dtype}"] = _bias(tuple(int(d) if d == "1" else d for d in _dims), _dtype)
 

@@ -72,6 +72,8 @@ std::string attn::formatTableRow(ScheduleRow row, ScheduleAttr schedule) {
     text += schedule.getWarpRoles()
                 ? ", kReadsCaptures"
                 : ", kIgnored, false, false, 1, false, kReadsCaptures";
+  if (row.reads16BitPlanes)
+    text += ", kReads16BitPlanes";
   return text + "},";
 }
 

@@ -182,6 +182,7 @@ llvm::Error TuneTool::tune() {
   report.row.mask = op.hasMaskMod() ? mlir::attn::MaskKind::With
                                     : mlir::attn::MaskKind::Without;
   report.row.readsCaptures = op.readsCapturesByPosition();
+  report.row.reads16BitPlanes = mlir::attn::reads16BitPlanes(op);
   auto candidates = chooseCandidates(*row);
   if (!candidates)
     return candidates.takeError();

@@ -22,11 +22,12 @@ constexpr char kCausal[] = R"mlir(
     })mlir";
 
 /// The captures of a row that is for them: a bias of each score.
-constexpr char kBiasType[] = ", tensor<?x8x{0}x?xf32>";
+constexpr char kBiasType[] = ", tensor<?x8x{0}x?x{1}>";
 constexpr char kBias[] = R"mlir(
-    score_mod (%s: f32, %b: i32, %h: i32, %q_idx: i32, %kv_idx: i32, %t: tensor<?x8x{0}x?xf32>) {{
-      %x = attn.capture_load %t[%b, %h, %q_idx, %kv_idx] : tensor<?x8x{0}x?xf32> -> f32
-      %y = arith.addf %s, %x : f32
+    score_mod (%s: f32, %b: i32, %h: i32, %q_idx: i32, %kv_idx: i32, %t: tensor<?x8x{0}x?x{1}>) {{
+      %x = attn.capture_load %t[%b, %h, %q_idx, %kv_idx] : tensor<?x8x{0}x?x{1}> -> {1}
+      %f = {2} %x : {1} to f32
+      %y = arith.addf %s, %f : f32
       attn.yield %y : f32
     })mlir";
 
@@ -41,10 +42,11 @@ std::string getName(const Problem &problem) {
   const ScheduleRow &row = *problem.row;
   std::string queries =
       row.maxQLen == kAnyLength ? "" : "_q" + std::to_string(row.maxQLen);
-  return llvm::formatv("{0}_{1}_d{2}{3}{4}{5}", row.target, problem.element,
+  return llvm::formatv("{0}_{1}_d{2}{3}{4}{5}{6}", row.target, problem.element,
                        row.maxHeadDim, queries,
                        problem.isMasked ? "_masked" : "",
-                       row.readsCaptures ? "_captures" : "");
+                       row.readsCaptures ? "_captures" : "",
+                       row.reads16BitPlanes ? "_of_16_bits" : "");
 }
 
 void PrintTo(const Problem &problem, std::ostream *os) {
@@ -148,10 +150,13 @@ protected:
             : type;
     std::string argument, capture, captureType, mods;
     if (problem.row->readsCaptures) {
-      captureType = llvm::formatv(kBiasType, qLen.str());
+      bool is16Bit = problem.row->reads16BitPlanes;
+      const char *element = is16Bit ? "f16" : "i32";
+      const char *convert = is16Bit ? "arith.extf" : "arith.sitofp";
+      captureType = llvm::formatv(kBiasType, qLen.str(), element);
       argument = ", %bias: " + captureType.substr(2);
       capture = ", %bias";
-      mods = llvm::formatv(kBias, qLen.str());
+      mods = llvm::formatv(kBias, qLen.str(), element, convert);
     }
     if (problem.isMasked)
       mods += llvm::formatv(

@@ -41,11 +41,17 @@ struct ScheduleRow {
   /// Only for operators that read captures by position: they hold a tile more
   /// in registers.
   bool readsCaptures = false;
+  /// Only for those of them that read 16 bits for each query and key: on
+  /// targets with warp roles such tiles come through shared memory.
+  bool reads16BitPlanes = false;
 
   ScheduleAttr getSchedule(MLIRContext *context) const;
   /// Whether the row is for `op` on `target`, its length aside.
   bool serves(AttentionOp op, const TargetInfo &target) const;
 };
+
+/// Whether rules of `op` read captures at (..., query, key), all of 16 bits.
+bool reads16BitPlanes(AttentionOp op);
 
 /// All rows; of those that serve an operator of some length, the first is
 /// taken.

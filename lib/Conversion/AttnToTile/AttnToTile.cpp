@@ -218,14 +218,42 @@ private:
     kvLen = arith::SelectOp::create(builder, exists, kvLen, zero);
   }
 
+  /// Whether captures that are read by position are the same in all batches.
+  bool sharesCapturesOfHead() {
+    auto isBroadcast = [](OpOperand &use) {
+      auto load = dyn_cast<CaptureLoadOp>(use.getOwner());
+      return load && use.getOperandNumber() > 0 &&
+             load.isBroadcast(use.getOperandNumber() - 1);
+    };
+    return op.readsCapturesByPosition() &&
+           llvm::all_of(
+               ArrayRef<Region *>{&op.getScoreMod(), &op.getMaskMod()},
+               [&](Region *mod) {
+                 // A score_mod takes the score first.
+                 unsigned batchNumber = mod == &op.getScoreMod() ? 1 : 0;
+                 return mod->empty() ||
+                        llvm::all_of(mod->getArgument(batchNumber).getUses(),
+                                     isBroadcast);
+               });
+  }
+
   /// Decides on head and sequence; returns the row tile.
   Value takeTile(Value id, Value numTiles, Value heads) {
-    auto [headAndBatch, rowTile] =
-        roles && roles.getPersistent() && op.hasMaskMod()
-            ? orderLongestFirst(id, numTiles, heads)
-            : orderByHead(id, numTiles);
-    head = binary<arith::RemUIOp>(headAndBatch, heads);
-    sequences.setSequence(binary<arith::DivUIOp>(headAndBatch, heads));
+    // Heads that share a capture read the same part of it at the same time,
+    // out of the L2.
+    bool isGrouped = roles && roles.getPersistent() &&
+                     (op.hasMaskMod() || op.readsCapturesByPosition());
+    auto [headAndBatch, rowTile] = isGrouped
+                                       ? orderLongestFirst(id, numTiles, heads)
+                                       : orderByHead(id, numTiles);
+    if (isGrouped && sharesCapturesOfHead()) {
+      Value batches = binary<arith::MaxSIOp>(getSize(op.getQ(), 0), i32(1));
+      head = binary<arith::DivUIOp>(headAndBatch, batches);
+      sequences.setSequence(binary<arith::RemUIOp>(headAndBatch, batches));
+    } else {
+      head = binary<arith::RemUIOp>(headAndBatch, heads);
+      sequences.setSequence(binary<arith::DivUIOp>(headAndBatch, heads));
+    }
     if (op.hasMaskMod())
       rowTile = binary<arith::SubIOp>(binary<arith::SubIOp>(numTiles, i32(1)),
                                       rowTile);

@@ -157,6 +157,23 @@ Value hopper::loadWord(ThreadEmitter &emit, Value address) {
       .getResult(0);
 }
 
+SmallVector<Value> hopper::loadPair(ThreadEmitter &emit, Value address,
+                                    int64_t bytes) {
+  if (bytes == 1)
+    return emit.splitBytes(inlineAsm(emit, emit.getI16Type(), address,
+                                     "ld.shared.b16 $0, [$1];",
+                                     "=h,r,~{memory}")
+                               .getResult(0));
+  Type i32 = emit.getI32Type();
+  Value pair =
+      inlineAsm(
+          emit, LLVM::LLVMStructType::getLiteral(emit.getContext(), {i32, i32}),
+          address, "ld.shared.v2.b32 {$0, $1}, [$2];", "=r,=r,r,~{memory}")
+          .getResult(0);
+  return {emit.create<LLVM::ExtractValueOp>(pair, 0),
+          emit.create<LLVM::ExtractValueOp>(pair, 1)};
+}
+
 //===----------------------------------------------------------------------===//
 // Products
 //===----------------------------------------------------------------------===//

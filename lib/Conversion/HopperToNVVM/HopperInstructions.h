@@ -45,6 +45,9 @@ void storeMatrix(tile::ThreadEmitter &emit, Value address,
                  ArrayRef<Value> words);
 void storeWord(tile::ThreadEmitter &emit, Value address, Value word);
 Value loadWord(tile::ThreadEmitter &emit, Value address);
+/// Two neighbouring i8 (`bytes` = 1) or i32 (4).
+SmallVector<Value> loadPair(tile::ThreadEmitter &emit, Value address,
+                            int64_t bytes);
 
 /// Two floats, each rounded to nearest and at most the largest, as 8-bit floats
 /// of `type` in an i16, `low` in the low byte.

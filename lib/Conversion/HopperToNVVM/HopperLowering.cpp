@@ -72,14 +72,36 @@ bool HopperLowering::isRing(Value value) {
   return roles.getArgs()[argument.getArgNumber()].getDefiningOp<CreateRingOp>();
 }
 
-LogicalResult HopperLowering::verifyProduct(WgmmaOp op) {
-  int64_t rows = op.getType().getTile().getDimSize(0);
+LogicalResult HopperLowering::verifyRows(Operation *op, int64_t rows) {
   int64_t expected =
       WarpSpecializeOp::kRowsPerWarpgroup * roles.getWarpgroups();
-  if (rows != expected)
-    return op.emitOpError("has ")
-           << rows << " rows, but the " << roles.getWarpgroups()
-           << " consumer warpgroups hold " << expected;
+  if (rows == expected)
+    return success();
+  return op->emitOpError("has ")
+         << rows << " rows, but the " << roles.getWarpgroups()
+         << " consumer warpgroups hold " << expected;
+}
+
+LogicalResult HopperLowering::verifyRead(ReadOp op) {
+  constexpr int64_t kColumns = 16;
+  RankedTensorType tile = op.getType();
+  if (failed(verifyRows(op, tile.getDimSize(0))))
+    return failure();
+  auto layout = MmaLayoutAttr::get(op.getContext(),
+                                   kWarpsPerWarpgroup * roles.getWarpgroups());
+  if (tile.getEncoding() != layout)
+    return op.emitOpError("needs a tile with the layout ")
+           << layout << "; run hopper-assign-layouts first";
+  if (tile.getDimSize(1) % kColumns != 0)
+    return op.emitOpError("reads ")
+           << tile.getDimSize(1) << " columns, which must be a multiple of "
+           << kColumns;
+  return success();
+}
+
+LogicalResult HopperLowering::verifyProduct(WgmmaOp op) {
+  if (failed(verifyRows(op, op.getType().getTile().getDimSize(0))))
+    return failure();
   auto layout = MmaLayoutAttr::get(op.getContext(),
                                    kWarpsPerWarpgroup * roles.getWarpgroups());
   auto a = dyn_cast<RankedTensorType>(op.getA().getType());
@@ -111,7 +133,7 @@ LogicalResult HopperLowering::verifyOperand(Operation *op, Value operand) {
 LogicalResult HopperLowering::verifyOp(Operation *op, bool isProducer) {
   bool isForProducer =
       isa<AcquireOp, CommitOp, TmaLoadOp, PutOp, NextTileOp>(op);
-  bool isForConsumer = isa<WaitOp, SlotOp, ReleaseOp, GetOp, TmaStoreOp,
+  bool isForConsumer = isa<WaitOp, SlotOp, ReleaseOp, GetOp, ReadOp, TmaStoreOp,
                            WgmmaOp, WgmmaWaitOp, WarpgroupIdOp>(op);
   if (isProducer ? isForConsumer : isForProducer)
     return op->emitOpError("has no place in the ")
@@ -121,6 +143,8 @@ LogicalResult HopperLowering::verifyOp(Operation *op, bool isProducer) {
       return failure();
   if (isa<NextTileOp, NumTilesOp>(op))
     persistent = true;
+  if (auto read = dyn_cast<ReadOp>(op))
+    return verifyRead(read);
   auto product = dyn_cast<WgmmaOp>(op);
   return product ? verifyProduct(product) : success();
 }
@@ -355,6 +379,7 @@ LogicalResult HopperLowering::lowerOp(Operation *op) {
       })
       .Case([&](TmaLoadOp op) { return done([&] { lowerTmaLoad(op); }); })
       .Case([&](TmaStoreOp op) { return done([&] { lowerTmaStore(op); }); })
+      .Case([&](ReadOp op) { return done([&] { lowerRead(op); }); })
       .Case([&](WarpgroupIdOp op) {
         return done([&] { scalars.map(op.getResult(), warpgroupIndex); });
       })
@@ -438,38 +463,114 @@ void HopperLowering::lowerTmaLoad(TmaLoadOp op) {
   }
 }
 
-/// Writes this thread's values of the tile to `address`, swizzled as TMA reads
-/// them: lane i of a warp gives where row i mod 16 of the warp's rows goes, for
-/// the two 8-column chunks of a 16-column step.
-void HopperLowering::stageTile(TmaStoreOp op, Value address) {
-  RankedTensorType tile = op.getTile().getType();
-  ArrayRef<Value> words = getFragment(op.getTile());
-  int64_t blockBytes = tile.getDimSize(0) * 128;
-  Value row = emit.add(emit.mul(warp, emit.i32(16)), emit.rem(lane, 16));
-  Value rowAddress = emit.add(address, emit.mul(row, emit.i32(128)));
-  Value swizzle = emit.rem(lane, 8), half = emit.div(lane, 16);
+/// Rows of a tile that one warp holds.
+static constexpr int64_t kWarpRows = 16;
+static constexpr int64_t kChunkBytes = 16;
+static constexpr int64_t kSwizzleBytes = 128;
+
+/// Where a thread's rows of 16-bit 8x8 blocks lie in a slot at `address`, for
+/// each 16 of the first `columns` columns: lane i of a warp gives row i mod 16
+/// of the warp's rows, in the first or the second chunk of 8 columns.
+SmallVector<Value> HopperLowering::getMatrixAddresses(RingType ring,
+                                                      int64_t columns,
+                                                      Value address) {
   constexpr int64_t kColumns = 16;
-  int64_t steps = getRing(op.getSlot().getType()).getBlockColumns() / kColumns;
-  for (int64_t step = 0; step < tile.getDimSize(1) / kColumns; ++step) {
+  Value row =
+      emit.add(emit.mul(warp, emit.i32(kWarpRows)), emit.rem(lane, kWarpRows));
+  Value rowAddress =
+      emit.add(address, emit.mul(row, emit.i32(ring.getBlockRowBytes())));
+  Value swizzle = emit.rem(lane, 8), half = emit.div(lane, 16);
+  int64_t steps = ring.getBlockColumns() / kColumns;
+  SmallVector<Value> addresses;
+  for (int64_t step = 0; step < columns / kColumns; ++step) {
     Value chunk =
         emit.xorBits(emit.add(emit.i32(step % steps * 2), half), swizzle);
-    Value target =
-        emit.add(emit.add(rowAddress, emit.i32(step / steps * blockBytes)),
-                 emit.mul(chunk, emit.i32(16)));
-    storeMatrix(emit, target, words.slice(4 * step, 4));
+    Value block =
+        emit.add(rowAddress, emit.i32(step / steps * ring.getBlockBytes()));
+    addresses.push_back(
+        emit.add(block, emit.mul(chunk, emit.i32(kChunkBytes))));
   }
+  return addresses;
+}
+
+/// Writes this thread's values of the tile to `address`, swizzled as TMA reads
+/// them.
+void HopperLowering::stageTile(TmaStoreOp op, Value address) {
+  ArrayRef<Value> words = getFragment(op.getTile());
+  SmallVector<Value> targets =
+      getMatrixAddresses(getRing(op.getSlot().getType()),
+                         op.getTile().getType().getDimSize(1), address);
+  for (auto [step, target] : llvm::enumerate(targets))
+    storeMatrix(emit, target, words.slice(4 * step, 4));
+}
+
+/// A 16-bit tile: an 8x8 block is in ldmatrix's layout what it is in an
+/// accumulator's.
+SmallVector<Value> HopperLowering::readMatrices(RingType ring, Value address) {
+  auto pair = VectorType::get(2, ring.getTile().getElementType());
+  SmallVector<Value> values;
+  for (Value block :
+       getMatrixAddresses(ring, ring.getTile().getDimSize(1), address))
+    for (Value word : emit.ldmatrix(block, /*offset=*/0, /*transpose=*/false))
+      values.push_back(emit.bitcast(word, pair));
+  return values;
+}
+
+/// A tile of 8 or 32 bits: two neighbouring elements a load.
+SmallVector<Value> HopperLowering::readPairs(RingType ring, Value address) {
+  constexpr int64_t kBlockColumns = 8, kPair = 2;
+  Type element = ring.getTile().getElementType();
+  int64_t bytes = ring.getElementBytes();
+  int64_t rowBytes = ring.getBlockRowBytes();
+  Value rowInBlock = emit.div(lane, 4);
+  Value row = emit.add(emit.mul(warp, emit.i32(kWarpRows)), rowInBlock);
+  Value rowAddress = emit.add(address, emit.mul(row, emit.i32(rowBytes)));
+  // Of 8 rows, as many as fill 128 bytes are swizzled alike.
+  Value swizzle = emit.mul(emit.div(rowInBlock, kSwizzleBytes / rowBytes),
+                           emit.i32(kChunkBytes));
+  Value threadByte = emit.mul(emit.rem(lane, 4), emit.i32(kPair * bytes));
+  SmallVector<Value> values;
+  for (int64_t column = 0; column < ring.getTile().getDimSize(1);
+       column += kBlockColumns) {
+    int64_t block = column / ring.getBlockColumns();
+    int64_t byteInRow = column % ring.getBlockColumns() * bytes;
+    Value byte =
+        emit.xorBits(emit.add(emit.i32(byteInRow), threadByte), swizzle);
+    Value first = emit.add(
+        emit.add(rowAddress, emit.i32(block * ring.getBlockBytes())), byte);
+    for (int64_t half : {0, 1}) {
+      Value pair = emit.add(first, emit.i32(half * kBlockColumns * rowBytes));
+      for (Value value : loadPair(emit, pair, bytes))
+        values.push_back(bytes == 1 && element.isInteger(1)
+                             ? emit.create<LLVM::TruncOp>(element, value)
+                             : emit.bitcast(value, element));
+    }
+  }
+  return values;
+}
+
+void HopperLowering::lowerRead(ReadOp op) {
+  RingType ring = getRing(op.getSlot().getType());
+  Value address = slots[op.getSlot()].address;
+  SmallVector<Value> values = ring.getElementBytes() == 2
+                                  ? readMatrices(ring, address)
+                                  : readPairs(ring, address);
+  // One lane gives the slot back, for all.
+  emit.create<NVVM::SyncWarpOp>(emit.i32(-1));
+  fragments[op.getResult()] = Fragment(values.begin(), values.end());
 }
 
 /// A warpgroup's rows: staged by all of its threads, stored by one. The rows of
 /// warpgroup w are those of the slot's rows 64 w and up.
 void HopperLowering::lowerTmaStore(TmaStoreOp op) {
   RankedTensorType tile = op.getTile().getType();
+  RingType ring = getRing(op.getSlot().getType());
+  int64_t blockColumns = ring.getBlockColumns();
   Value address = slots[op.getSlot()].address;
   constexpr int64_t kRows = WarpSpecializeOp::kRowsPerWarpgroup;
   stageTile(op, address);
   fenceAsyncShared(emit);
   syncWarpgroup(emit, warpgroupIndex);
-  int64_t blockColumns = getRing(op.getSlot().getType()).getBlockColumns();
   Value map = tensorMaps[{getKernelArgument(op.getTarget()).getArgNumber(),
                           kRows, blockColumns}];
   SmallVector<Value> coordinates;
@@ -485,7 +586,7 @@ void HopperLowering::lowerTmaStore(TmaStoreOp op) {
       coordinates[0] = emit.add(firstColumn, emit.i32(column));
       int64_t block = column / blockColumns;
       storeTensor(emit, map, coordinates,
-                  emit.add(source, emit.i32(block * tile.getDimSize(0) * 128)));
+                  emit.add(source, emit.i32(block * ring.getBlockBytes())));
     }
     waitStoresRead(emit);
   };

@@ -50,6 +50,8 @@ private:
   LogicalResult verifyOp(Operation *op, bool isProducer);
   LogicalResult verifyOperand(Operation *op, Value operand);
   LogicalResult verifyProduct(WgmmaOp op);
+  LogicalResult verifyRead(ReadOp op);
+  LogicalResult verifyRows(Operation *op, int64_t rows);
   bool isRing(Value value);
   LogicalResult allocateRings();
   LogicalResult collectTensorMaps();
@@ -71,6 +73,11 @@ private:
   void lowerWait(WaitOp op);
   void lowerTmaLoad(TmaLoadOp op);
   void lowerTmaStore(TmaStoreOp op);
+  void lowerRead(ReadOp op);
+  SmallVector<Value> readMatrices(RingType ring, Value address);
+  SmallVector<Value> readPairs(RingType ring, Value address);
+  SmallVector<Value> getMatrixAddresses(RingType ring, int64_t columns,
+                                        Value address);
   void stageTile(TmaStoreOp op, Value address);
   void lowerNextTile(NextTileOp op);
   void lowerPut(PutOp op);

@@ -128,7 +128,12 @@ void ConsumerBuilder::skip(Value firstNumber, Value count) {
   if (isConstantIntValue(count, 0))
     return;
   emitFor(i32(0), count, 1, {}, [&](Value index, ValueRange) {
-    for (Value ring : {rings.k, rings.v}) {
+    // In the producer's order: with one stage the tile of a rule is given back
+    // before it goes on to V.
+    Values all = {rings.k};
+    llvm::append_range(all, rings.captures);
+    all.push_back(rings.v);
+    for (Value ring : all) {
       Value slot = WaitOp::create(builder, ring, add(firstNumber, index));
       ReleaseOp::create(builder, slot);
     }
@@ -182,6 +187,19 @@ Value ConsumerBuilder::finish(const Product &product, int32_t inFlight) {
   return tile;
 }
 
+/// What rules read of K tile `number`. Behind the start of its product, so that
+/// it comes under that.
+Values ConsumerBuilder::readCaptures(Value number) {
+  Values tiles;
+  for (auto [load, ring] :
+       llvm::zip_equal(parts.captureLoads, rings.captures)) {
+    Value slot = WaitOp::create(builder, ring, number);
+    tiles.push_back(ReadOp::create(builder, load.getType(), slot));
+    ReleaseOp::create(builder, slot);
+  }
+  return tiles;
+}
+
 /// Clones a region of the loop without its load and product and returns what
 /// it yields.
 Values ConsumerBuilder::cloneRegion(Region &region, Value kv,
@@ -214,9 +232,11 @@ static void dropMasks(Block::iterator first, Block::iterator last,
 }
 
 /// The regions qk (behind its product), score and softmax.
-Values ConsumerBuilder::emitSoftmax(Value kv, Value scores, ValueRange carried,
-                                    StepKind kind) {
+Values ConsumerBuilder::emitSoftmax(Value kv, Value scores, ValueRange captures,
+                                    ValueRange carried, StepKind kind) {
   IRMapping local = mapping;
+  for (auto [load, tile] : llvm::zip_equal(parts.captureLoads, captures))
+    local.map(load.getResult(), tile);
   local.map(parts.qk.getResult(), scores);
   Values values;
   for (Region *region : {&loop.getQk(), &loop.getScore(), &loop.getSoftmax()}) {
@@ -268,8 +288,10 @@ Values ConsumerBuilder::emitRanges(const Steps &steps, int64_t skipped,
 Values ConsumerBuilder::buildSimpleStep(const Steps &steps, Value index,
                                         ValueRange carried, StepKind kind) {
   Value number = add(base, index), kv = getKV(steps, index);
-  Value scores = finish(startQK(number), 0);
-  Values values = emitSoftmax(kv, scores, carried, kind);
+  Product qk = startQK(number);
+  Values captures = readCaptures(number);
+  Value scores = finish(qk, 0);
+  Values values = emitSoftmax(kv, scores, captures, carried, kind);
   SoftmaxResult result = emitRescale(kv, values, carried);
   result.carried[parts.accIndex] =
       finish(startPV(number, result.p, result.acc), 0);
@@ -307,10 +329,13 @@ Values ConsumerBuilder::buildOverlapped(const Steps &steps, ValueRange inits) {
     return state;
   };
   auto buildSteps = [&]() -> Values {
-    Value scores = finish(startQK(base), 0);
+    Product first = startQK(base);
+    Values captures = readCaptures(base);
+    Value scores = finish(first, 0);
     // Masks do nothing in a full step: the first may be either.
     Value kv = getKV(steps, i32(0));
-    Values softmax = emitSoftmax(kv, scores, inits, StepKind::Partial);
+    Values softmax =
+        emitSoftmax(kv, scores, captures, inits, StepKind::Partial);
     Values state = pack(emitRescale(kv, softmax, inits));
     auto body = [&](Value index, ValueRange state, StepKind kind) {
       Values carried(state.drop_back());
@@ -318,8 +343,9 @@ Values ConsumerBuilder::buildOverlapped(const Steps &steps, ValueRange inits) {
       Product qk = startQK(number);
       Product pv =
           startPV(sub(number, i32(1)), state.back(), carried[parts.accIndex]);
+      Values captures = readCaptures(number);
       Value scores = finish(qk, 1);
-      Values softmax = emitSoftmax(kv, scores, carried, kind);
+      Values softmax = emitSoftmax(kv, scores, captures, carried, kind);
       carried[parts.accIndex] = finish(pv, 0);
       return pack(emitRescale(kv, softmax, carried));
     };
@@ -363,7 +389,8 @@ ConsumerBuilder::buildAheadStep(const Steps &steps, Value index,
                                 AheadState state, StepKind kind, bool isFirst,
                                 bool hasQK) {
   Value number = add(base, index), kv = getKV(steps, index);
-  Values softmax = emitSoftmax(kv, state.scores, state.carried, kind);
+  Values softmax =
+      emitSoftmax(kv, state.scores, readCaptures(number), state.carried, kind);
   // Tiles that the next products need are waited for while the last ones run.
   Value numberAhead = add(number, i32(2)), slotAhead;
   Value slotV = WaitOp::create(builder, rings.v, number);

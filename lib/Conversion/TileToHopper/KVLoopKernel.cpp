@@ -1,6 +1,7 @@
 //===- KVLoopKernel.cpp - The parts of a kernel with a kv_loop ------------===//
 
 #include "KVLoopKernel.h"
+#include "attn/Dialect/Hopper/IR/HopperOps.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -73,6 +74,30 @@ static LogicalResult findAccumulator(KVLoopKernel &parts) {
   return success();
 }
 
+/// Finds the loads whose tiles the consumers read.
+static LogicalResult findCaptureLoads(KVLoopKernel &parts) {
+  WalkResult result = parts.loop.walk([&](LoadOp load) -> WalkResult {
+    StringRef name = hopper::HopperDialect::getStagesAttrName();
+    if (!load->hasAttr(name))
+      return WalkResult::advance();
+    if (parts.isReplaced(load) || load->getParentOp() != parts.loop ||
+        load->getParentRegion() == &parts.loop.getPv())
+      return load.emitOpError("has ")
+             << name
+             << ", which is for loads that the qk, score or softmax region "
+                "reads in registers; num_stages of the kernel is for operands "
+                "of products";
+    auto type = dyn_cast<RankedTensorType>(load.getType());
+    if (!type || type.getShape() != parts.qk.getType().getShape())
+      return load.emitOpError("has ")
+             << name << ", so that its tile must have the shape of the scores, "
+             << parts.qk.getType();
+    parts.captureLoads.push_back(load);
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
 FailureOr<KVLoopKernel> KVLoopKernel::match(KernelOp kernel) {
   KVLoopKernel parts;
   FailureOr<KVLoopOp> loop = findLoop(kernel);
@@ -108,7 +133,7 @@ FailureOr<KVLoopKernel> KVLoopKernel::match(KernelOp kernel) {
   parts.kLoad = *k;
   parts.vLoad = *v;
   if (failed(verifyNoOtherProduct(kernel, parts)) ||
-      failed(findAccumulator(parts)))
+      failed(findAccumulator(parts)) || failed(findCaptureLoads(parts)))
     return failure();
   return parts;
 }

@@ -8,7 +8,7 @@
 namespace mlir::tile {
 
 /// A kernel that computes its product operands from three loads: Q before the
-/// loop, K and V in it.
+/// loop, K and V in it; and loads in it that rules for scores read.
 struct KVLoopKernel {
   /// Finds the parts, or says at the place why the kernel can't be split into
   /// warp roles.
@@ -16,7 +16,8 @@ struct KVLoopKernel {
 
   /// True for the ops that the split replaces: the loads and the products.
   bool isReplaced(Operation *op) const {
-    return op == qLoad || op == kLoad || op == vLoad || op == qk || op == pv;
+    return op == qLoad || op == kLoad || op == vLoad || op == qk || op == pv ||
+           llvm::is_contained(captureLoads, op);
   }
 
   /// True if qk, score and softmax of a step don't need the accumulator, so
@@ -28,6 +29,9 @@ struct KVLoopKernel {
 
   KVLoopOp loop;
   LoadOp qLoad, kLoad, vLoad;
+  /// Loads in the loop whose tiles the consumers read: those with the attribute
+  /// `hopper.stages`.
+  SmallVector<LoadOp> captureLoads;
   MmaOp qk, pv;
   /// The loop-carried value that `pv` computes.
   unsigned accIndex = 0;

@@ -78,9 +78,9 @@ Values ProducerBuilder::computePosted(Value tile) {
 
 /// The loads of tile `tileNumber` of this program, in the order in which the
 /// consumers take them: K0, Q, K1, V0, K2, V1, ... where products overlap, and
-/// K0, Q, V0, K1, V1, ... otherwise. Q comes behind K0 because the consumers
-/// may still use the slot. Returns the number of KV tiles up to here, of which
-/// `base` are from before.
+/// K0, Q, V0, K1, V1, ... otherwise, each K with what rules read of the same
+/// step. Q comes behind K0 because the consumers may still use the slot.
+/// Returns the number of KV tiles up to here, of which `base` are from before.
 Value ProducerBuilder::buildTile(Value tileNumber, Value base) {
   for (Value bound : {loop.getBegin(), loop.getEnd()}) {
     if (mapping.contains(bound))
@@ -99,6 +99,9 @@ Value ProducerBuilder::buildTile(Value tileNumber, Value base) {
   };
   auto loadK = [&](Value index) {
     loadStep(parts.kLoad, rings.k, add(base, index), getKV(index));
+    for (auto [load, ring] :
+         llvm::zip_equal(parts.captureLoads, rings.captures))
+      loadStep(load, ring, add(base, index), getKV(index));
   };
   auto loadV = [&](Value index) {
     loadStep(parts.vLoad, rings.v, add(base, index), getKV(index));

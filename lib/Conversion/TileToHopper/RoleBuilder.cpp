@@ -21,7 +21,8 @@ RoleBuilder::RoleBuilder(const KVLoopKernel &parts,
   mapping.map(kernelArgs, arguments.take_front(kernelArgs.size()));
   arguments = arguments.drop_front(kernelArgs.size());
   rings = {arguments[0], arguments[1], arguments[2],
-           schedule.getPersistent() ? arguments[3] : Value()};
+           schedule.getPersistent() ? arguments.back() : Value(),
+           Values(arguments.slice(3, parts.captureLoads.size()))};
 }
 
 Value RoleBuilder::countSteps(Value begin, Value end) {

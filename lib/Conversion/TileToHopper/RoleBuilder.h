@@ -19,6 +19,8 @@ using Values = SmallVector<Value>;
 /// numbers of its tiles of queries.
 struct Rings {
   Value q, k, v, tiles;
+  /// In the order of the loads.
+  Values captures;
 };
 
 /// What the last tile number in the ring says: there is none left.
@@ -185,9 +187,11 @@ private:
   Product startPV(Value slot, Value number, Value p, Value acc);
   void releaseQ();
   Value finish(const Product &product, int32_t inFlight);
+  Values readCaptures(Value number);
   Values cloneRegion(Region &region, Value kv, ValueRange previous,
                      ValueRange carried, IRMapping &local);
-  Values emitSoftmax(Value kv, Value scores, ValueRange carried, StepKind kind);
+  Values emitSoftmax(Value kv, Value scores, ValueRange captures,
+                     ValueRange carried, StepKind kind);
   SoftmaxResult emitRescale(Value kv, ValueRange previous, ValueRange carried);
 
   using StepFn =

@@ -152,6 +152,14 @@ private:
         return failure();
       args.push_back(ring);
     }
+    for (LoadOp load : parts.captureLoads) {
+      auto stages =
+          load->getAttrOfType<IntegerAttr>(HopperDialect::getStagesAttrName());
+      Value ring = createRing(builder, load, stages.getInt());
+      if (!ring)
+        return failure();
+      args.push_back(ring);
+    }
     if (schedule.getPersistent())
       args.push_back(
           createNumberRing(builder, kernel.getLoc(), scalars.countPosted()));

@@ -112,3 +112,69 @@ tile.kernel @rows() attributes {num_warps = 12 : i32} {
   }
   tile.return
 }
+
+// -----
+
+#mma = #tile.mma<warps = 4>
+
+tile.kernel @read_rows(%m: memref<?x?xf32, strided<[?, 1]>>) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !hopper.ring<1 x tensor<128x64xf32>>
+  hopper.warp_specialize(%m, %ring : memref<?x?xf32, strided<[?, 1]>>, !hopper.ring<1 x tensor<128x64xf32>>)
+    producer registers(24) (%a: memref<?x?xf32, strided<[?, 1]>>, %r: !hopper.ring<1 x tensor<128x64xf32>>) {
+      %c0 = arith.constant 0 : i32
+      %s = hopper.acquire %r[%c0] : !hopper.ring<1 x tensor<128x64xf32>>
+      hopper.tma_load %a[%c0, %c0] to %s : memref<?x?xf32, strided<[?, 1]>>, <tensor<128x64xf32>>
+      hopper.commit %s : <tensor<128x64xf32>>
+    } consumer warpgroups(1) registers(240) (%a: memref<?x?xf32, strided<[?, 1]>>, %r: !hopper.ring<1 x tensor<128x64xf32>>) {
+      %c0 = arith.constant 0 : i32
+      %s = hopper.wait %r[%c0] : !hopper.ring<1 x tensor<128x64xf32>>
+      // expected-error @+1 {{has 128 rows, but the 1 consumer warpgroups hold 64}}
+      %t = hopper.read %s : <tensor<128x64xf32>> -> tensor<128x64xf32, #mma>
+      hopper.release %s : <tensor<128x64xf32>>
+    }
+  tile.return
+}
+
+// -----
+
+#other = #tile.mma<warps = 2>
+
+tile.kernel @read_layout(%m: memref<?x?xf32, strided<[?, 1]>>) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !hopper.ring<1 x tensor<64x64xf32>>
+  hopper.warp_specialize(%m, %ring : memref<?x?xf32, strided<[?, 1]>>, !hopper.ring<1 x tensor<64x64xf32>>)
+    producer registers(24) (%a: memref<?x?xf32, strided<[?, 1]>>, %r: !hopper.ring<1 x tensor<64x64xf32>>) {
+      %c0 = arith.constant 0 : i32
+      %s = hopper.acquire %r[%c0] : !hopper.ring<1 x tensor<64x64xf32>>
+      hopper.tma_load %a[%c0, %c0] to %s : memref<?x?xf32, strided<[?, 1]>>, <tensor<64x64xf32>>
+      hopper.commit %s : <tensor<64x64xf32>>
+    } consumer warpgroups(1) registers(240) (%a: memref<?x?xf32, strided<[?, 1]>>, %r: !hopper.ring<1 x tensor<64x64xf32>>) {
+      %c0 = arith.constant 0 : i32
+      %s = hopper.wait %r[%c0] : !hopper.ring<1 x tensor<64x64xf32>>
+      // expected-error @+1 {{needs a tile with the layout #tile.mma<warps = 4>; run hopper-assign-layouts first}}
+      %t = hopper.read %s : <tensor<64x64xf32>> -> tensor<64x64xf32, #other>
+      hopper.release %s : <tensor<64x64xf32>>
+    }
+  tile.return
+}
+
+// -----
+
+#mma = #tile.mma<warps = 4>
+
+tile.kernel @read_columns(%m: memref<?x?xf32, strided<[?, 1]>>) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !hopper.ring<1 x tensor<64x24xf32>>
+  hopper.warp_specialize(%m, %ring : memref<?x?xf32, strided<[?, 1]>>, !hopper.ring<1 x tensor<64x24xf32>>)
+    producer registers(24) (%a: memref<?x?xf32, strided<[?, 1]>>, %r: !hopper.ring<1 x tensor<64x24xf32>>) {
+      %c0 = arith.constant 0 : i32
+      %s = hopper.acquire %r[%c0] : !hopper.ring<1 x tensor<64x24xf32>>
+      hopper.tma_load %a[%c0, %c0] to %s : memref<?x?xf32, strided<[?, 1]>>, <tensor<64x24xf32>>
+      hopper.commit %s : <tensor<64x24xf32>>
+    } consumer warpgroups(1) registers(240) (%a: memref<?x?xf32, strided<[?, 1]>>, %r: !hopper.ring<1 x tensor<64x24xf32>>) {
+      %c0 = arith.constant 0 : i32
+      %s = hopper.wait %r[%c0] : !hopper.ring<1 x tensor<64x24xf32>>
+      // expected-error @+1 {{reads 24 columns, which must be a multiple of 16}}
+      %t = hopper.read %s : <tensor<64x24xf32>> -> tensor<64x24xf32, #mma>
+      hopper.release %s : <tensor<64x24xf32>>
+    }
+  tile.return
+}

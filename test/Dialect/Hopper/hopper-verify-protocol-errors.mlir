@@ -1081,3 +1081,27 @@ tile.kernel @loaded_number(%m: !mem) attributes {num_warps = 8 : i32} {
     }
   tile.return
 }
+
+// -----
+
+!mem = memref<?x64xf32, strided<[?, 1]>>
+!ring = !hopper.ring<2 x tensor<64x64xf32>>
+
+tile.kernel @read_behind_release(%m: !mem) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%m, %ring : !mem, !ring)
+    producer registers(24) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s = hopper.acquire %r[%c0] : !ring
+      hopper.tma_load %a[%c0, %c0] to %s : !mem, <tensor<64x64xf32>>
+      hopper.commit %s : <tensor<64x64xf32>>
+    } consumer warpgroups(1) registers(240) (%a: !mem, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s = hopper.wait %r[%c0] : !ring
+      hopper.release %s : <tensor<64x64xf32>>
+      // expected-error @+1 {{uses the slot of tile 0 of ring 1 after it has been given back}}
+      %t = hopper.read %s : <tensor<64x64xf32>> -> tensor<64x64xf32>
+      tile.store %t, %a[%c0, %c0] : tensor<64x64xf32>, !mem
+    }
+  tile.return
+}

@@ -5,8 +5,8 @@ func.func private @stages() -> !hopper.ring<0 x tensor<64x64xbf16>>
 
 // -----
 
-// expected-error @+1 {{holds static rank-2 tiles of f16, bf16, f8E4M3FN or f8E5M2, or numbers as tensor<Nxi32>, not 'tensor<64x64xf32>'}}
-func.func private @element() -> !hopper.ring<2 x tensor<64x64xf32>>
+// expected-error @+1 {{holds static rank-2 tiles of f16, bf16, f32, f8E4M3FN, f8E5M2, i1, i8 or i32, or numbers as tensor<Nxi32>, not 'tensor<64x64xf64>'}}
+func.func private @element() -> !hopper.ring<2 x tensor<64x64xf64>>
 
 // -----
 
@@ -96,7 +96,7 @@ func.func @shapes(%a: !hopper.slot<tensor<64x64xbf16>>, %b: !hopper.slot<tensor<
 // -----
 
 func.func @element_types(%a: !hopper.slot<tensor<64x64xf16>>, %b: !hopper.slot<tensor<64x64xbf16>>) {
-  // expected-error @+1 {{multiplies one 16-bit type, or 8-bit floats, and accumulates in f32}}
+  // expected-error @+1 {{multiplies f16, bf16 or 8-bit floats and accumulates in f32}}
   %0 = hopper.wgmma %a, %b : !hopper.slot<tensor<64x64xf16>>, <tensor<64x64xbf16>> -> <tensor<64x64xf32>>
   return
 }
@@ -206,3 +206,40 @@ func.func @permuted_16(%a: !hopper.slot<tensor<64x64xf16>>) {
   %s = hopper.wgmma %a, %a {transpose_b, permuted_k} : !hopper.slot<tensor<64x64xf16>>, <tensor<64x64xf16>> -> <tensor<64x64xf32>>
   return
 }
+
+// -----
+
+func.func @product_of_f32(%a: !hopper.slot<tensor<64x64xf32>>) {
+  // expected-error @+1 {{multiplies f16, bf16 or 8-bit floats and accumulates in f32}}
+  %0 = hopper.wgmma %a, %a : !hopper.slot<tensor<64x64xf32>>, <tensor<64x64xf32>> -> <tensor<64x64xf32>>
+  return
+}
+
+// -----
+
+func.func @read(%a: !hopper.slot<tensor<64x64xf32>>) {
+  // expected-error @+1 {{reads 'tensor<64x64xbf16>' from a slot for 'tensor<64x64xf32>'}}
+  %0 = hopper.read %a : !hopper.slot<tensor<64x64xf32>> -> tensor<64x64xbf16>
+  return
+}
+
+// -----
+
+func.func @read_f8(%a: !hopper.slot<tensor<64x64xf8E5M2>>) {
+  // expected-error @+1 {{doesn't read 'f8E5M2', which only products take}}
+  %0 = hopper.read %a : !hopper.slot<tensor<64x64xf8E5M2>> -> tensor<64x64xf8E5M2>
+  return
+}
+
+// -----
+
+func.func @stages(%m: memref<?x64xbf16>, %i: i32) {
+  // expected-error @+1 {{takes no hopper.stages = 0 : i32; it is an i32 of at least 1 on a tile.load}}
+  %0 = tile.load %m[%i, %i] {hopper.stages = 0 : i32} : memref<?x64xbf16> -> tensor<64x64xbf16>
+  return
+}
+
+// -----
+
+// expected-error @+1 {{has an attribute that the hopper dialect doesn't know: "hopper.stage"}}
+func.func private @attribute() attributes {hopper.stage = 1 : i32}

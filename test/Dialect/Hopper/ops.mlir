@@ -34,6 +34,8 @@ tile.kernel @roles(%k: memref<?x4x?x128xbf16, strided<[?, ?, ?, 1]>>) attributes
       // CHECK: hopper.wgmma_wait 2, %[[S]] : <tensor<64x64xf32>> -> tensor<64x64xf32>
       %s1 = hopper.wgmma_wait 2, %s : <tensor<64x64xf32>> -> tensor<64x64xf32>
       %o3 = hopper.wgmma_wait 0, %o2 : <tensor<64x128xf32>> -> tensor<64x128xf32>
+      // CHECK: hopper.read %[[T]] : <tensor<64x128xbf16>> -> tensor<64x128xbf16>
+      %t1 = hopper.read %t : <tensor<64x128xbf16>> -> tensor<64x128xbf16>
       // CHECK: hopper.release %[[T]]
       hopper.release %t : <tensor<64x128xbf16>>
     }

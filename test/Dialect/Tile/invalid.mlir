@@ -266,6 +266,25 @@ func.func @mask_terminator(%s: tensor<8x8xf32>, %i: i32) {
 
 // -----
 
+func.func @element(%s: tensor<8x8xf32>, %t: tensor<8x4xf32>, %i: i32) {
+  %r = tile.score_mod %s at (%i, %i) (%x: f32, %qi: i32, %ki: i32) {
+    // expected-error@+1 {{takes an element of 'tensor<8x4xf32>', which must have the shape of the scores 'tensor<8x8xf32>'}}
+    %y = tile.element %t : tensor<8x4xf32>
+    tile.yield %y : f32
+  } : tensor<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @element_outside(%t: tensor<8x4xf32>) {
+  // expected-error@+1 {{expects parent op to be one of 'tile.mask, tile.score_mod'}}
+  %y = tile.element %t : tensor<8x4xf32>
+  return
+}
+
+// -----
+
 func.func @score_mod_body(%s: tensor<8x8xf32>, %i: i32) {
   %r = tile.score_mod %s at (%i, %i) (%x: f32, %qi: i32, %ki: i32) {
     // expected-error@+1 {{'tile.iota' op is not allowed in score_mod: its body must be pure scalar arith and math}}

@@ -95,6 +95,19 @@ func.func @compute(%q: tensor<128x64xbf16>, %k: tensor<64x64xbf16>,
   return
 }
 
+// CHECK-LABEL: func @element
+// CHECK: tile.score_mod
+// CHECK: tile.element %{{.*}} : tensor<128x64xbf16>
+func.func @element(%s: tensor<128x64xf32>, %bias: tensor<128x64xbf16>, %q0: i32, %kv: i32) -> tensor<128x64xf32> {
+  %t = tile.score_mod %s at (%q0, %kv) (%x: f32, %qi: i32, %ki: i32) {
+    %b = tile.element %bias : tensor<128x64xbf16>
+    %f = arith.extf %b : bf16 to f32
+    %y = arith.addf %x, %f : f32
+    tile.yield %y : f32
+  } : tensor<128x64xf32>
+  return %t : tensor<128x64xf32>
+}
+
 // CHECK-LABEL: func @score_regions
 // CHECK: tile.score_mod %{{.*}} at(%{{.*}}, %{{.*}}) (%[[X:.*]]: f32, %{{.*}}: i32, %{{.*}}: i32) {
 // CHECK: tile.yield %{{.*}} : f32

@@ -192,6 +192,7 @@ private:
     case Kind::Commit:
       return getSlot(event.tile).full.arrive();
     case Kind::Get:
+    case Kind::Read:
       return checkRead(getSlot(event.tile), index, event.tile, event);
     case Kind::Store:
       return store(index, event);

@@ -30,7 +30,8 @@ using namespace mlir::hopper;
 
 static bool isProtocolOp(Operation *op) {
   return isa<AcquireOp, TmaLoadOp, PutOp, CommitOp, WaitOp, SlotOp, GetOp,
-             TmaStoreOp, ReleaseOp, WgmmaOp, WgmmaWaitOp, NextTileOp>(op);
+             ReadOp, TmaStoreOp, ReleaseOp, WgmmaOp, WgmmaWaitOp, NextTileOp>(
+      op);
 }
 
 /// Each changes the operation, or returns false if it has nothing to change.
@@ -153,6 +154,8 @@ struct Roles {
 
 struct Mask {
   const char *name, *region;
+  /// The type of a capture.
+  const char *capture = nullptr;
 };
 
 constexpr Mask kNoMask = {"no mask", ""};
@@ -171,6 +174,18 @@ constexpr Mask kWindow = {"window", R"mlir(
       attn.yield %visible : i1
     })mlir"};
 
+constexpr Mask kBias = {"bias and causal", R"mlir(
+    score_mod (%s: f32, %b: i32, %h: i32, %q_idx: i32, %kv_idx: i32, %t: memref<1x8x?x?xf32>) {
+      %x = attn.capture_load %t[%b, %h, %q_idx, %kv_idx] : memref<1x8x?x?xf32> -> f32
+      %y = arith.addf %s, %x : f32
+      attn.yield %y : f32
+    }
+    mask_mod (%b: i32, %h: i32, %q_idx: i32, %kv_idx: i32, %t: memref<1x8x?x?xf32>) {
+      %visible = arith.cmpi sle, %kv_idx, %q_idx : i32
+      attn.yield %visible : i1
+    })mlir",
+                        "memref<1x8x?x?xf32>"};
+
 struct Kernel {
   int64_t headDim;
   Mask mask;
@@ -188,12 +203,19 @@ void PrintTo(const Kernel &kernel, std::ostream *os) {
 std::string getSource(const Kernel &kernel) {
   std::string type = llvm::formatv(
       "memref<?x8x?x{0}xbf16, strided<[?, ?, ?, 1]>>", kernel.headDim);
+  std::string argument, operand, operandType;
+  if (const char *capture = kernel.mask.capture) {
+    argument = llvm::formatv(", %t: {0}", capture);
+    operand = ", %t";
+    operandType = llvm::formatv(", {0}", capture);
+  }
   return llvm::formatv(R"mlir(
-func.func @attention(%q: {0}, %k: {0}, %v: {0}, %o: {0}) {{
-  attn.attention ins(%q, %k, %v : {0}, {0}, {0}) outs(%o : {0}) {1}
+func.func @attention(%q: {0}, %k: {0}, %v: {0}, %o: {0}{2}) {{
+  attn.attention ins(%q, %k, %v{3} : {0}, {0}, {0}{4}) outs(%o : {0}) {1}
   return
 })mlir",
-                       type, kernel.mask.region);
+                       type, kernel.mask.region, argument, operand,
+                       operandType);
 }
 
 SmallVector<Operation *> getProtocolOps(ModuleOp module) {
@@ -234,8 +256,8 @@ protected:
     if (GetParam().roles)
       setRoles(*GetParam().roles);
     PassManager split(&context);
-    EXPECT_TRUE(succeeded(
-        parsePassPipeline("tile.kernel(convert-tile-to-hopper)", split)));
+    EXPECT_TRUE(succeeded(parsePassPipeline(
+        "tile.kernel(hopper-stage-captures, convert-tile-to-hopper)", split)));
     EXPECT_TRUE(succeeded(split.run(*module)));
     verify.addNestedPass<tile::KernelOp>(createHopperVerifyProtocol());
   }
@@ -362,10 +384,10 @@ constexpr Roles kRoles[] = {
 std::vector<Kernel> getKernels() {
   std::vector<Kernel> kernels;
   for (int64_t headDim : {64, 128, 256})
-    for (const Mask &mask : {kNoMask, kCausal})
+    for (const Mask &mask : {kNoMask, kCausal, kBias})
       kernels.push_back({headDim, mask, std::nullopt});
   // A window has KV tiles that only some warpgroups need, at both ends.
-  for (const Mask &mask : {kNoMask, kCausal, kWindow})
+  for (const Mask &mask : {kNoMask, kCausal, kWindow, kBias})
     for (const Roles &roles : kRoles)
       kernels.push_back({64, mask, roles});
   return kernels;

@@ -29,10 +29,30 @@ static constexpr int64_t kMinBlockRowBytes = 32;
 
 int64_t RingType::getBlockRowBytes() {
   int64_t bytes = kMaxBlockRowBytes;
-  if (getTile().getElementTypeBitWidth() == 8)
+  if (getElementBytes() == 1)
     while (bytes > kMinBlockRowBytes && getTile().getDimSize(1) % bytes != 0)
       bytes /= 2;
   return bytes;
+}
+
+LogicalResult HopperDialect::verifyOperationAttribute(Operation *op,
+                                                      NamedAttribute attr) {
+  if (attr.getName() != getStagesAttrName())
+    return op->emitError("has an attribute that the hopper dialect doesn't "
+                         "know: ")
+           << attr.getName();
+  auto stages = dyn_cast<IntegerAttr>(attr.getValue());
+  if (isa<tile::LoadOp>(op) && stages && stages.getType().isInteger(32) &&
+      stages.getInt() >= 1)
+    return success();
+  return op->emitOpError("takes no ")
+         << getStagesAttrName() << " = " << attr.getValue()
+         << "; it is an i32 of at least 1 on a tile.load";
+}
+
+bool RingType::isReadable(Type element) {
+  return element.isF16() || element.isBF16() || element.isF32() ||
+         element.isInteger(1) || element.isInteger(8) || element.isInteger(32);
 }
 
 LogicalResult RingType::verify(function_ref<InFlightDiagnostic()> emitError,
@@ -45,9 +65,10 @@ LogicalResult RingType::verify(function_ref<InFlightDiagnostic()> emitError,
     return success();
   bool isFloat8 = isa<Float8E4M3FNType, Float8E5M2Type>(element);
   if (!tile.hasStaticShape() || tile.getRank() != 2 ||
-      !(element.isF16() || element.isBF16() || isFloat8))
-    return emitError() << "holds static rank-2 tiles of f16, bf16, f8E4M3FN or "
-                          "f8E5M2, or numbers as tensor<Nxi32>, not "
+      !(isReadable(element) || isFloat8))
+    return emitError() << "holds static rank-2 tiles of f16, bf16, f32, "
+                          "f8E4M3FN, f8E5M2, i1, i8 or i32, or numbers as "
+                          "tensor<Nxi32>, not "
                        << tile;
   // A row of the narrowest block.
   if (isFloat8 && tile.getDimSize(1) % kMinBlockRowBytes != 0)

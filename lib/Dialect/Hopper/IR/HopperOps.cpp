@@ -107,6 +107,17 @@ LogicalResult TmaStoreOp::verify() {
   return success();
 }
 
+LogicalResult ReadOp::verify() {
+  RankedTensorType tile = getSlot().getType().getTile();
+  if (!RingType::isReadable(tile.getElementType()))
+    return emitOpError("doesn't read ")
+           << tile.getElementType() << ", which only products take";
+  if (getType().getShape() == tile.getShape() &&
+      getType().getElementType() == tile.getElementType())
+    return success();
+  return emitOpError("reads ") << getType() << " from a slot for " << tile;
+}
+
 //===----------------------------------------------------------------------===//
 // PutOp
 //===----------------------------------------------------------------------===//
@@ -147,9 +158,10 @@ LogicalResult WgmmaOp::verify() {
   RankedTensorType b = getTile(getB().getType());
   RankedTensorType result = getTile(getType());
   bool areFloat8 = isFloat8(a) && isFloat8(b);
-  if ((a.getElementType() != b.getElementType() && !areFloat8) ||
-      !result.getElementType().isF32())
-    return emitOpError("multiplies one 16-bit type, or 8-bit floats, and "
+  bool are16Bit = a.getElementType() == b.getElementType() &&
+                  (b.getElementType().isF16() || b.getElementType().isBF16());
+  if (!(are16Bit || areFloat8) || !result.getElementType().isF32())
+    return emitOpError("multiplies f16, bf16 or 8-bit floats and "
                        "accumulates in f32");
   if (areFloat8 && failed(verifyFloat8Operands(*this)))
     return failure();

@@ -59,6 +59,8 @@ private:
     }
     case Kind::Commit:
       return commit(event);
+    case Kind::Read:
+      return readSlot(event, event.tile);
     case Kind::Store:
       return store(event);
     case Kind::Release:

@@ -37,7 +37,8 @@ std::string ProblemSample::describe() const {
 
 static bool isProtocolOp(Operation *op) {
   return isa<AcquireOp, TmaLoadOp, PutOp, CommitOp, WaitOp, SlotOp, GetOp,
-             TmaStoreOp, ReleaseOp, WgmmaOp, WgmmaWaitOp, NextTileOp>(op);
+             ReadOp, TmaStoreOp, ReleaseOp, WgmmaOp, WgmmaWaitOp, NextTileOp>(
+      op);
 }
 
 namespace {
@@ -285,6 +286,7 @@ private:
         .Case<WaitOp>([&](auto op) { return take(op, Kind::Wait); })
         .Case<SlotOp>([&](auto op) { return take(op, Kind::Slot); })
         .Case<TmaLoadOp>([&](auto op) { return useSlot(op, Kind::Load); })
+        .Case<ReadOp>([&](auto op) { return useSlot(op, Kind::Read); })
         .Case<TmaStoreOp>([&](auto op) { return useSlot(op, Kind::Store); })
         .Case<CommitOp>([&](auto op) { return useSlot(op, Kind::Commit); })
         .Case<ReleaseOp>([&](auto op) { return useSlot(op, Kind::Release); })

@@ -159,9 +159,9 @@ struct HopperVerifyProtocolPass
     WalkResult result = kernel->walk([](WarpSpecializeOp op) {
       bool failedOne =
           failed(verifyPlace(op)) || failed(verifyRegisters(op)) ||
-          failed(verifyRole<WaitOp, ReleaseOp, GetOp, TmaStoreOp, WgmmaOp,
-                            WgmmaWaitOp, WarpgroupIdOp>(op.getProducer(),
-                                                        "producer")) ||
+          failed(verifyRole<WaitOp, ReleaseOp, GetOp, ReadOp, TmaStoreOp,
+                            WgmmaOp, WgmmaWaitOp, WarpgroupIdOp>(
+              op.getProducer(), "producer")) ||
           failed(verifyRole<AcquireOp, CommitOp, TmaLoadOp, PutOp, NextTileOp>(
               op.getConsumer(), "consumer")) ||
           failed(verifySamples(op));

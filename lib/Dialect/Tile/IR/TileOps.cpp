@@ -449,7 +449,7 @@ LogicalResult ScoreModOp::verifyRegions() {
   if (failed(verifyScoreTile(*this, getSource())))
     return failure();
   return attn::verifyModRegion(getBody(), "score_mod", {f32, i32, i32}, f32,
-                               llvm::IsaPred<GatherOp>);
+                               llvm::IsaPred<GatherOp, ElementOp>);
 }
 
 LogicalResult MaskOp::verify() {
@@ -474,7 +474,16 @@ LogicalResult MaskOp::verifyRegions() {
     return failure();
   return attn::verifyModRegion(getBody(), "mask", {i32, i32},
                                IntegerType::get(getContext(), 1),
-                               llvm::IsaPred<GatherOp>);
+                               llvm::IsaPred<GatherOp, ElementOp>);
+}
+
+LogicalResult ElementOp::verify() {
+  RankedTensorType scores = getTileType((*this)->getParentOp()->getOperand(0));
+  if (getTileType(getTile()).getShape() == scores.getShape())
+    return success();
+  return emitOpError("takes an element of ")
+         << getTile().getType() << ", which must have the shape of the scores "
+         << scores;
 }
 
 //===----------------------------------------------------------------------===//

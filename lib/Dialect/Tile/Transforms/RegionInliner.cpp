@@ -73,6 +73,10 @@ LogicalResult RegionInliner::inlineOp(Operation &op) {
               gather.getInBounds());
     return success();
   }
+  if (auto element = dyn_cast<ElementOp>(op)) {
+    map(element, element.getTile(), Extent::Elements);
+    return success();
+  }
   unsigned extent = 0;
   for (Value operand : op.getOperands())
     extent |= static_cast<unsigned>(lookup(operand).second);

@@ -20,6 +20,12 @@ def HopperDialect : Dialect {
     out, and the result of a product is `pending` until a `wgmma_wait` unwraps
     it. See docs/Rationale/Hopper.md.
   }];
+  let extraClassDeclaration = [{
+    /// On a `tile.load` in a kv_loop (i32): the producer loads the tile, ahead,
+    /// into a ring of so many stages, and the consumers read it.
+    static ::llvm::StringRef getStagesAttrName() { return "hopper.stages"; }
+  }];
+  let hasOperationAttrVerify = 1;
   let dependentDialects = ["::mlir::tile::TileDialect"];
   let useDefaultTypePrinterParser = 1;
 }

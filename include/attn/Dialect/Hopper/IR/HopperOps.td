@@ -214,6 +214,23 @@ def TmaStoreOp : Hopper_Op<"tma_store", [MemoryEffects<[MemRead, MemWrite]>]> {
   let hasVerifier = 1;
 }
 
+def ReadOp : Hopper_Op<"read", [MemoryEffects<[MemRead]>]> {
+  let summary = "Consumer: reads the tile in a slot into registers";
+  let description = [{
+    For elementwise code; products take the slot itself. The slot may be given
+    back right away.
+
+    ```mlir
+    %bias = hopper.read %slot : !hopper.slot<tensor<128x64xbf16>> -> tensor<128x64xbf16>
+    ```
+  }];
+  let arguments = (ins Hopper_SlotType:$slot);
+  let results = (outs Hopper_Tile2D:$result);
+  let assemblyFormat =
+      "$slot attr-dict `:` type($slot) `->` type($result)";
+  let hasVerifier = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Numbers
 //===----------------------------------------------------------------------===//

@@ -17,6 +17,24 @@ def HopperAssignLayouts : Pass<"hopper-assign-layouts", "::mlir::tile::KernelOp"
   }];
 }
 
+def HopperStageCaptures : Pass<"hopper-stage-captures", "::mlir::tile::KernelOp"> {
+  let summary = "Has the producer load the tiles that score and mask rules read";
+  let description = [{
+    A `tile.gather` at (..., query, key) in a `tile.score_mod` or `tile.mask`, as
+    of an additive bias or a boolean mask, becomes a `tile.load` of the scores'
+    shape in front of it, of which the rule takes a `tile.element`. The load gets
+    the attribute `hopper.stages`: `convert-tile-to-hopper` gives it a ring of
+    its own, which TMA fills ahead of the softmax.
+
+    The rings of such tiles take the shared memory that those of Q, K and V leave,
+    up to `num_stages` each. Where that isn't enough for two, K and V give stages
+    up, down to two; where there is no room for one, the last tiles stay gathers.
+    So does what TMA can't load: elements of 64 bits, memrefs of more than five
+    dimensions, other indices than the query, the key and scalars in front of the
+    loop.
+  }];
+}
+
 def HopperVerifyProtocol : Pass<"hopper-verify-protocol", "::mlir::tile::KernelOp"> {
   let summary = "Checks that roles can't hang, race on a slot or read too early";
   let description = [{

@@ -39,6 +39,7 @@ struct RoleEvent {
     Wait,
     Slot,
     Get,
+    Read,
     Store,
     Release,
     StartProduct,

@@ -496,6 +496,29 @@ def ScoreModOp : Tile_ScoreRegionOp<"score_mod"> {
   }];
 }
 
+def ElementOp : Tile_Op<"element", [
+    Pure, ParentOneOf<["MaskOp", "ScoreModOp"]>,
+    TypesMatchWith<"the result must be an element of the tile", "tile",
+        "result", "::mlir::getElementTypeOrSelf($_self)">]> {
+  let summary = "The element of a tile that belongs to the score of a rule";
+  let description = [{
+    In the body of `tile.score_mod` or `tile.mask`, which is about element (i, j)
+    of its scores: `tile[i, j]`. The tile has the shape of the scores.
+
+    ```mlir
+    %t = tile.score_mod %s at (%q0, %kv) (%x: f32, %qi: i32, %ki: i32) {
+      %b = tile.element %bias : tensor<128x64xf32>
+      %y = arith.addf %x, %b : f32
+      tile.yield %y : f32
+    } : tensor<128x64xf32>
+    ```
+  }];
+  let arguments = (ins Tile_Tile2D:$tile);
+  let results = (outs AnyType:$result);
+  let assemblyFormat = "$tile attr-dict `:` type($tile)";
+  let hasVerifier = 1;
+}
+
 def MaskOp : Tile_ScoreRegionOp<"mask", [AttrSizedOperandSegments]> {
   let summary = "Sets the scores of hidden keys to -inf";
   let description = [{
