@@ -4,10 +4,12 @@
     python3 test/GPU/profile.py --attn-run build/bin/attn-run --target sm_90a [--json FILE]
 
 Runs examples/causal.mlir (B8 H16 N1024 D64, bf16) in every variant, once with
-CUPTI and once without. Each check is one line; a wrong one fails the run.
+CUPTI and once without; with torch, also torch's flash attention through
+attnc.profile. Each check is one line; a wrong one fails the run.
 """
 
 import argparse
+import glob
 import json
 import os
 import subprocess
@@ -22,6 +24,17 @@ GAP_US = 4
 # Of a variant's time with CUPTI at work to that without; run to run, a power-limited card differs by as much.
 OVERHEAD_TOLERANCE = 0.03
 PATHS = {"sm_80": "HMMA", "sm_90a": "HGMMA"}
+
+
+def find_cupti():
+    """Sets ATTNC_CUPTI to the one of a wheel, where there is one: the loader doesn't look there."""
+    if "ATTNC_CUPTI" in os.environ:
+        return
+    for folder in sys.path:
+        found = sorted(glob.glob(os.path.join(folder, "nvidia", "*", "lib", "libcupti.so.*")))
+        if found:
+            os.environ["ATTNC_CUPTI"] = found[-1]
+            return
 
 
 class Checks:
@@ -125,12 +138,45 @@ def check_story(checks, profile, target):
     )
 
 
+def check_foreign(checks):
+    """Kernels of another library."""
+    try:
+        import torch
+    except ImportError:
+        print("skipped: torch's kernels, as there is no torch")
+        return
+    sys.path.insert(0, os.path.join(ROOT, "python"))
+    import attnc
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    q, k, v = (torch.randn(2, 16, 1024, 64, device="cuda", dtype=torch.bfloat16) for _ in "qkv")
+
+    def flash():
+        with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+            torch.nn.functional.scaled_dot_product_attention(q, k, v)
+
+    profile = attnc.profile({"ours": lambda: attnc.attention(q, k, v), "flash": flash})
+    print(profile)
+    ours, theirs = profile.data["regions"]
+    checks.check("ours is one kernel", profile.expect("ours:kernels=1,copies=0"))
+    names = list(kernels(theirs["summary"]))
+    checks.check("torch's kernel is seen by name", any("flash" in name for name in names), str(names))
+    (kernel, *_) = kernels(theirs["summary"]).values()
+    checks.check("its path is known", kernel["path"] == "HMMA", f"{kernel['path']}, {kernel['path_source']}")
+    checks.check("its occupancy is computed", kernel.get("computed_occupancy", 0) > 0)
+    for region in (ours, theirs):
+        correlations = {row[5] for row in region["host"]["rows"] if row[0] == "launch"}
+        matched = all(row[5] in correlations for row in region["device"]["rows"])
+        checks.check(f"{region['name']}: each kernel has its launch", matched)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--attn-run", required=True)
     parser.add_argument("--target", required=True, choices=PATHS)
     parser.add_argument("--json", help="where to write the checks")
     args = parser.parse_args()
+    find_cupti()
     checks = Checks()
     with tempfile.TemporaryDirectory() as folder:
         status, profile, report = run(args, folder, "cupti")
@@ -148,6 +194,7 @@ def main():
     for with_cupti, events in zip(report["variants"], plain["variants"]):
         ratio = with_cupti["median_us"] / events["median_us"]
         checks.check(f"{events['variant']}: overhead on its time", ratio - 1 <= OVERHEAD_TOLERANCE, f"{ratio:.3f}")
+    check_foreign(checks)
     if args.json:
         with open(args.json, "w") as file:
             json.dump({"target": args.target, "checks": checks.lines, "environment": profile["environment"]}, file, indent=1)
