@@ -4,6 +4,7 @@
 #include "attn/Profile/Findings.h"
 #include "attn/Runtime/TextTable.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
 
@@ -56,17 +57,59 @@ static std::string formatPath(const KernelSummary &kernel) {
 }
 
 //===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// What stands for a kernel in a table. Names of templates run to thousands of
+/// characters: those get a number, and are written out below.
+class Labels {
+public:
+  explicit Labels(const RegionSummary &summary);
+  std::string get(const KernelSummary &kernel) const {
+    return "  " + labels.lookup(kernel.name);
+  }
+  void printLongNames(llvm::raw_ostream &os) const;
+
+private:
+  static constexpr size_t kMaxLength = 64;
+
+  llvm::StringMap<std::string> labels;
+  std::vector<std::string> longNames;
+};
+
+} // namespace
+
+Labels::Labels(const RegionSummary &summary) {
+  for (const KernelSummary &kernel : summary.kernels) {
+    auto [entry, isNew] = labels.try_emplace(kernel.name, kernel.name);
+    if (!isNew || kernel.name.size() <= kMaxLength)
+      continue;
+    longNames.push_back(kernel.name);
+    entry->second = kernel.name.substr(0, kMaxLength - 8) + "... [" +
+                    std::to_string(longNames.size()) + "]";
+  }
+}
+
+void Labels::printLongNames(llvm::raw_ostream &os) const {
+  for (auto [index, name] : llvm::enumerate(longNames))
+    os << "  [" << index + 1 << "] " << name << '\n';
+}
+
+//===----------------------------------------------------------------------===//
 // Tables
 //===----------------------------------------------------------------------===//
 
-static void printTimes(llvm::raw_ostream &os, const RegionSummary &summary) {
+static void printTimes(llvm::raw_ostream &os, const RegionSummary &summary,
+                       const Labels &labels) {
   TextTable table;
   table.addRow({"  name", "calls", "median us", "min us", "max us", "total us",
                 "of wall", "moved", "of bandwidth", "FLOP", "of matrix rate",
                 "bound"});
   for (const KernelSummary &kernel : summary.kernels)
     table.addRow(
-        {"  " + kernel.name, std::to_string(kernel.calls),
+        {labels.get(kernel), std::to_string(kernel.calls),
          formatUs(kernel.time.median), formatUs(kernel.time.min),
          formatUs(kernel.time.max), formatUs(kernel.totalUs),
          formatPercent(kernel.totalUs / std::max(summary.wallUs, 1e-3)),
@@ -80,8 +123,8 @@ static void printTimes(llvm::raw_ostream &os, const RegionSummary &summary) {
 }
 
 /// A GPU's: what each kernel takes of a multiprocessor.
-static void printResources(llvm::raw_ostream &os,
-                           const RegionSummary &summary) {
+static void printResources(llvm::raw_ostream &os, const RegionSummary &summary,
+                           const Labels &labels) {
   TextTable table;
   table.addRow({"  kernel", "grid", "block", "cluster", "registers",
                 "smem static+dynamic", "local", "blocks/SM", "limited by",
@@ -92,7 +135,7 @@ static void printResources(llvm::raw_ostream &os,
     const LaunchConfig &launch = *kernel.launch;
     const std::optional<Occupancy> &occupancy = kernel.occupancy;
     table.addRow(
-        {"  " + kernel.name, formatSizes(launch.grid),
+        {labels.get(kernel), formatSizes(launch.grid),
          formatSizes(launch.block), formatSizes(launch.cluster),
          formatOptional(launch.registers), formatShared(launch),
          formatOptional(launch.localBytes),
@@ -200,12 +243,14 @@ static bool printRegion(llvm::raw_ostream &os, const ProfileFile &file,
      << '\n';
   for (const std::string &note : region.notes)
     os << "  note: " << note << '\n';
+  const Labels labels(summary);
   if (summary.kernels.empty())
     os << "  nothing was seen on the device\n";
   else
-    printTimes(os, summary);
+    printTimes(os, summary, labels);
   if (!summary.kernels.empty() && file.environment.isGPU)
-    printResources(os, summary);
+    printResources(os, summary, labels);
+  labels.printLongNames(os);
   printTotals(os, summary);
   printHost(os, region, summary, file.environment.isGPU);
   printFindings(os, file.environment, region, options.layers);
@@ -229,6 +274,7 @@ static void printComparison(llvm::raw_ostream &os, const ProfileFile &file,
                 "kernels", "copies", "moved", "idle", "main kernel", "path"});
   for (auto [region, summary] : llvm::zip_equal(file.regions, summaries)) {
     const KernelSummary *kernel = summary.getMainKernel();
+    const Labels labels(summary);
     const std::optional<double> bytes = summary.getBytesPerCall();
     const double wallUs = std::max(summary.wallUs, 1e-3);
     table.addRow(
@@ -240,7 +286,8 @@ static void printComparison(llvm::raw_ostream &os, const ProfileFile &file,
          formatCount(summary.getCountPerCall(DeviceActivity::Kernel)),
          formatCount(summary.getCountPerCall(DeviceActivity::Copy)),
          bytes ? formatBytes(std::llround(*bytes)) : "-",
-         formatPercent(summary.idleUs / wallUs), kernel ? kernel->name : "-",
+         formatPercent(summary.idleUs / wallUs),
+         kernel ? labels.get(*kernel) : "-",
          kernel ? formatPath(*kernel) : "-"});
   }
   os << '\n';
