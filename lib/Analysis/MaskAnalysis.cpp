@@ -204,6 +204,13 @@ public:
     }
     if (mask.getBounds())
       return readBounds();
+    interleave = getInterleave();
+    if (interleave > 1) {
+      lastQuery = divideByInterleave(builder.createOrFold<arith::AddIOp>(
+          firstRow, arith::ConstantOp::create(
+                        builder, builder.getI32IntegerAttr(numRows - 1))));
+      firstRow = divideByInterleave(firstRow);
+    }
     return visit(mask.getBody().front().getTerminator()->getOperand(0),
                  /*negate=*/false);
   }
@@ -258,6 +265,38 @@ private:
            kvArg.getOwner()->getParentOp() == loop &&
            type.getDimSize(1) == static_cast<int64_t>(loop.getStep()) &&
            isOutsideLoop(mask.getQStart());
+  }
+
+  /// With several heads' rows in turn, the mask reads a row's quotient by their
+  /// number, which is the query, and the remainder: returns the number, else 1.
+  int64_t getInterleave() {
+    Value row = mask.getBody().getArgument(0);
+    int64_t number = 1;
+    for (Operation *user : row.getUsers()) {
+      APInt divisor;
+      if (!isa<arith::DivUIOp, arith::RemUIOp>(user) ||
+          user->getOperand(0) != row ||
+          !matchPattern(user->getOperand(1), m_ConstantInt(&divisor)) ||
+          !divisor.isStrictlyPositive() ||
+          (number != 1 && number != divisor.getSExtValue()))
+        return 1;
+      number = divisor.getSExtValue();
+    }
+    return number;
+  }
+
+  Value divideByInterleave(Value row) {
+    return builder.createOrFold<arith::DivUIOp>(
+        row, arith::ConstantOp::create(builder,
+                                       builder.getI32IntegerAttr(interleave)));
+  }
+
+  bool isQuery(Value value) {
+    Value row = mask.getBody().getArgument(0);
+    if (interleave == 1)
+      return value == row;
+    auto quotient = value.getDefiningOp<arith::DivUIOp>();
+    return quotient && quotient.getLhs() == row;
   }
 
   KeySets unknown(Operation *op) {
@@ -539,7 +578,7 @@ private:
   std::optional<LinearForm> computeForm(Value value) {
     LinearForm form;
     Block &body = mask.getBody().front();
-    if (value == body.getArgument(0)) {
+    if (isQuery(value)) {
       form.query = 1;
       return form;
     }
@@ -638,10 +677,11 @@ private:
   Value emitExtreme(const LinearForm &form, bool largest) {
     bool fromLastRow = (form.query > 0) == largest;
     int64_t constant = form.constant;
-    if (fromLastRow)
+    if (fromLastRow && !lastQuery)
       constant += form.query * (numRows - 1);
     Value sum = i64Constant(constant);
-    sum = emitTerm(sum, firstRow, form.query);
+    sum = emitTerm(sum, fromLastRow && lastQuery ? lastQuery : firstRow,
+                   form.query);
     for (auto [scalar, coefficient] : form.scalars)
       sum = emitTerm(sum, hoist(scalar), coefficient);
     return sum;
@@ -724,8 +764,9 @@ private:
   KeyInterval keys;
   std::optional<RowWindow> rows;
   SmallVectorImpl<Operation *> &opaque;
-  Value firstRow;
-  int64_t numRows = 0;
+  /// With `interleave`, queries.
+  Value firstRow, lastQuery;
+  int64_t numRows = 0, interleave = 1;
   ScalarRanges ranges;
   DenseMap<Value, bool> uniformity;
   DenseMap<Value, std::optional<LinearForm>> forms;

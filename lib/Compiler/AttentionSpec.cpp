@@ -123,6 +123,7 @@ static OwningOpRef<ModuleOp> buildModule(const AttentionSpec &spec,
       /*v_scale=*/getScale(2), output, spec.returnLse ? values.back() : none,
       spec.scale ? builder.getF32FloatAttr(*spec.scale) : FloatAttr(),
       /*schedule=*/{}, /*short_schedules=*/{});
+  attention.setBatchInvariant(spec.batchInvariant);
   if (spec.scoreMod)
     mlir::attn::setScoreMod(attention, spec.scoreMod);
   if (spec.maskMod)

@@ -193,7 +193,8 @@ static tile::KernelOp lowerToKVRanges(ModuleOp module,
                                       const mlir::attn::TargetInfo &target) {
   PassManager select(module.getContext(), ModuleOp::getOperationName());
   select.addNestedPass<func::FuncOp>(
-      mlir::attn::createAttnSelectSchedule({target.name.str()}));
+      mlir::attn::createAttnSelectSchedule({target.name.str(),
+                                            /*decode=*/false}));
   if (failed(select.run(module)))
     return {};
   pickSchedule(op, queryLength);

@@ -45,6 +45,7 @@ static void buildFrontEnd(OpPassManager &pm, Variant variant,
                           const TargetInfo &target) {
   std::string targetName = target.name.str();
   pm.addNestedPass<func::FuncOp>(createAttnInsertChecks());
+  pm.addNestedPass<func::FuncOp>(createAttnLowerMerge());
   if (variant == Variant::Fused) {
     pm.addNestedPass<func::FuncOp>(createAttnSelectSchedule({targetName}));
     pm.addPass(createAttnBufferize());

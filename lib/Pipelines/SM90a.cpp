@@ -16,6 +16,9 @@ void attn::buildTileToSM90aPipeline(OpPassManager &pm) {
   kernel.addPass(hopper::createHopperStageCaptures());
   kernel.addPass(createConvertTileToHopper());
   kernel.addPass(hopper::createHopperVerifyProtocol());
+  // The loops of kernels without warp roles.
+  kernel.addPass(tile::createTilePipelineLoads());
+  kernel.addPass(tile::createTileLowerKVLoop());
   kernel.addPass(tile::createTileRewriteMasks());
   kernel.addPass(tile::createTileExpandOnlineSoftmax());
   kernel.addPass(tile::createTileLowerMath());

@@ -56,7 +56,33 @@ static constexpr ScheduleRow kTable[] = {
     {"sm_90a",   8,  192, MaskKind::Any,     kAnyLength, 128, 128,  3,     12, RolePipeline::Overlap, true,  true,      2, false},
     {"sm_90a",   8,  256, MaskKind::Any,     kAnyLength, 128,  96,  3,     12, RolePipeline::Overlap, true,  true,      2, false},
 };
+
+// A program of one warp has all 16 rows of a matrix instruction; what it lacks
+// in bytes under way, its neighbours on the multiprocessor have. Chosen by that,
+// not yet by time.
+static constexpr DecodeRow kDecodeTable[] = {
+    // target   bits  D    rows   m   n  stages  warps  programs an SM
+    {"cpu",     16,  256,    64, 16, 64,  1,      1,     1},
+    {"cpu",     32,  256,    64, 16, 64,  1,      1,     1},
+    {"sm_80",   16,   64,    16, 16, 64,  3,      1,     4},
+    {"sm_80",   16,  128,    16, 16, 32,  3,      1,     4},
+    {"sm_80",   16,  256,    16, 16, 32,  2,      1,     2},
+    {"sm_80",   16,  128,   128, 64, 64,  2,      4,     2},
+    {"sm_80",   16,  256,   128, 64, 32,  2,      4,     2},
+    {"sm_80",   32,  128,    16, 16, 16,  2,      1,     4},
+    {"sm_80",   32,  256,    16, 16, 16,  2,      1,     2},
+    {"sm_90a",  16,   64,    16, 16, 64,  3,      1,     4},
+    {"sm_90a",  16,  128,    16, 16, 32,  3,      1,     4},
+    {"sm_90a",  16,  256,    16, 16, 32,  2,      1,     3},
+    {"sm_90a",  16,  128,   128, 64, 64,  2,      4,     2},
+    {"sm_90a",  16,  256,   128, 64, 32,  2,      4,     2},
+};
 // clang-format on
+
+/// Parts of the keys at most: the merge reads 16 of them at a time.
+static constexpr int64_t kMaxSplits = 64;
+/// Of results that must not depend on the batch.
+static constexpr int64_t kInvariantSplitKeys = 1024;
 
 ArrayRef<ScheduleRow> attn::getScheduleTable() { return kTable; }
 
@@ -92,7 +118,8 @@ ScheduleAttr ScheduleRow::getSchedule(MLIRContext *context) const {
   if (TargetInfo::lookup(target)->hasWarpRoles)
     roles = WarpRolesAttr::get(context, pipeline, lazyRescale, persistent,
                                qStages, tmaStore);
-  return ScheduleAttr::get(context, blockM, blockN, numStages, numWarps, roles);
+  return ScheduleAttr::get(context, blockM, blockN, numStages, numWarps, roles,
+                           DecodeAttr());
 }
 
 SmallVector<const ScheduleRow *> attn::lookupRows(AttentionOp op,
@@ -107,6 +134,52 @@ SmallVector<const ScheduleRow *> attn::lookupRows(AttentionOp op,
       continue;
     rows.push_back(&row);
     covered = row.maxQLen;
+    if (!ShapedType::isDynamic(qLen))
+      break;
+  }
+  return rows;
+}
+
+//===----------------------------------------------------------------------===//
+// Few queries
+//===----------------------------------------------------------------------===//
+
+ArrayRef<DecodeRow> attn::getDecodeTable() { return kDecodeTable; }
+
+bool DecodeRow::serves(AttentionOp op, const TargetInfo &info) const {
+  return target == info.name && !op.getCuQ() &&
+         elementBits == op.getElementType().getIntOrFloatBitWidth() &&
+         std::max(op.getQKHeadDim(), op.getVHeadDim()) <= maxHeadDim;
+}
+
+int64_t DecodeRow::getMaxQLen(AttentionOp op) const {
+  return op.getNumQueryHeads() == 0
+             ? 0
+             : maxRows * op.getNumKVHeads() / op.getNumQueryHeads();
+}
+
+ScheduleAttr DecodeRow::getSchedule(AttentionOp op) const {
+  MLIRContext *context = op.getContext();
+  auto decode =
+      DecodeAttr::get(context, kMaxSplits, programsPerSM,
+                      op.getBatchInvariant() ? kInvariantSplitKeys : 0);
+  return ScheduleAttr::get(context, blockM, blockN, numStages, numWarps,
+                           WarpRolesAttr(), decode);
+}
+
+SmallVector<const DecodeRow *>
+attn::lookupDecodeRows(AttentionOp op, const TargetInfo &target,
+                       ArrayRef<DecodeRow> table) {
+  int64_t qLen = cast<ShapedType>(op.getQ().getType()).getDimSize(2);
+  SmallVector<const DecodeRow *> rows;
+  // Lengths up to this one have a row.
+  int64_t covered =
+      ShapedType::isDynamic(qLen) ? 0 : std::max<int64_t>(qLen, 1) - 1;
+  for (const DecodeRow &row : table) {
+    if (!row.serves(op, target) || row.getMaxQLen(op) <= covered)
+      continue;
+    rows.push_back(&row);
+    covered = row.getMaxQLen(op);
     if (!ShapedType::isDynamic(qLen))
       break;
   }
@@ -234,16 +307,30 @@ static LogicalResult verifyWarpRoles(AttentionOp op, ScheduleAttr schedule,
 
 LogicalResult attn::verifySchedule(AttentionOp op, ScheduleAttr schedule,
                                    const TargetInfo &target) {
+  DecodeAttr decode = schedule.getDecode();
+  if (decode && op.isQuantized())
+    return op.emitOpError("on 8-bit inputs has no kernel for decode; leave "
+                          "decode out of the schedule");
+  if (decode && op.getCuQ())
+    return op.emitOpError("with cu_q has no kernel for decode, whose sequences "
+                          "have as many queries each; leave decode out of the "
+                          "schedule, or pass q as [S, H, N, D]");
+  if (op.getBatchInvariant() && decode && decode.splits() &&
+      decode.getSplitKeys() == 0)
+    return op.emitOpError("is batch_invariant, but its schedule chooses parts "
+                          "by the device and the batch; set split_keys, or "
+                          "max_splits = 1");
   if (!target.isGPU)
     return success();
-  if (target.hasWarpRoles && failed(verifyWarpRoles(op, schedule, target)))
+  bool hasRoles = target.hasWarpRoles && !decode;
+  if (hasRoles && failed(verifyWarpRoles(op, schedule, target)))
     return failure();
-  if (!target.hasWarpRoles && !llvm::isPowerOf2_64(schedule.getNumWarps()))
+  if (!hasRoles && !llvm::isPowerOf2_64(schedule.getNumWarps()))
     return op.emitOpError("schedule: num_warps = ")
            << schedule.getNumWarps() << " must be a power of two on "
            << target.name;
   int64_t rowsPerWarpStep = 16 * schedule.getNumWarps();
-  if (!target.hasWarpRoles && schedule.getBlockM() % rowsPerWarpStep != 0)
+  if (!hasRoles && schedule.getBlockM() % rowsPerWarpStep != 0)
     return op.emitOpError("schedule: block_m = ")
            << schedule.getBlockM()
            << " must be a multiple of 16 * num_warps = " << rowsPerWarpStep;
@@ -255,7 +342,7 @@ LogicalResult attn::verifySchedule(AttentionOp op, ScheduleAttr schedule,
   int64_t bytes = op.getElementType().getIntOrFloatBitWidth() / 8;
   // TMA fills whole blocks of columns.
   int64_t granule = target.columnGranule;
-  if (target.hasWarpRoles)
+  if (hasRoles)
     granule = op.isQuantized() ? kQuantizedBlockBytes : kRoleBlockBytes / bytes;
   int64_t qkColumns = llvm::alignTo(op.getQKHeadDim(), granule);
   int64_t vColumns = llvm::alignTo(op.getVHeadDim(), granule);
@@ -263,9 +350,9 @@ LogicalResult attn::verifySchedule(AttentionOp op, ScheduleAttr schedule,
   int64_t k = schedule.getBlockN() * qkColumns * bytes;
   int64_t v = schedule.getBlockN() * vColumns * bytes;
   WarpRolesAttr roles = schedule.getWarpRoles();
-  if (target.hasWarpRoles && roles)
+  if (hasRoles && roles)
     q *= roles.getQStages();
-  int64_t reserved = target.hasWarpRoles ? kRoleReservedBytes : 0;
+  int64_t reserved = hasRoles ? kRoleReservedBytes : 0;
   int64_t total = q + schedule.getNumStages() * (k + v) + reserved;
   if (total <= target.maxSharedBytes)
     return success();

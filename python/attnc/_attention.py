@@ -32,6 +32,7 @@ def attention(
     score_mod=None,
     mask_mod=None,
     return_lse=False,
+    batch_invariant=False,
     backend="auto",
     out=None,
     stream=None,
@@ -50,7 +51,8 @@ def attention(
     `score_mod` and `mask_mod`: the text of MLIR regions, with their braces, of
     (%s: f32, %b: i32, %h: i32, %q_idx: i32, %kv_idx: i32) and, without %s,
     of a mask; they apply after the other rules. `return_lse`: also the log of
-    the sum of exp, float32 [B, H, N]. `backend`: "auto", "fused", "naive",
+    the sum of exp, float32 [B, H, N]. `batch_invariant`: a row's result is the
+    same to the last bit whatever else is in the batch. `backend`: "auto", "fused", "naive",
     "inplace", "math".
 
     Kernels are compiled once for each kind of operator; all batches and lengths
@@ -62,6 +64,8 @@ def attention(
 
         if out is not None or stream is not None:
             raise NotImplementedError("out= and stream= aren't supported under torch.compile")
+        if batch_invariant:
+            raise NotImplementedError("batch_invariant isn't supported under torch.compile")
         if q_descale is not None or k_descale is not None or v_descale is not None:
             raise NotImplementedError("q_descale, k_descale and v_descale aren't supported under torch.compile")
         _check_shapes(q, k, v, enable_gqa)
@@ -73,13 +77,14 @@ def attention(
         q, k, v, attn_mask=attn_mask, is_causal=is_causal, window_size=window_size, softcap=softcap,
         alibi_slopes=alibi_slopes, scale=scale, enable_gqa=enable_gqa, score_mod=score_mod,
         mask_mod=mask_mod, return_lse=return_lse, backend=backend, out=out, stream=stream,
-        descales=(q_descale, k_descale, v_descale),
+        descales=(q_descale, k_descale, v_descale), batch_invariant=batch_invariant,
     )  # fmt: skip
 
 
 def run(
     q, k, v, *, attn_mask, is_causal, window_size, softcap, alibi_slopes, scale, score_mod, mask_mod,
     return_lse, backend, enable_gqa=True, out=None, stream=None, descales=(None, None, None),
+    batch_invariant=False,
 ):  # fmt: skip
     """attention() on tensors that have values."""
     if descales[0] is not None and tuple(descales[0].shape) != (1,) and descales[0].shape[-1] != q.shape[1]:
@@ -90,6 +95,7 @@ def run(
     options = (
         attn_mask is None, alibi_slopes is None, out is None, is_causal, tuple(window_size), softcap,
         scale, score_mod, mask_mod, return_lse, backend, enable_gqa, *[x is None for x in descales],
+        batch_invariant,
     )  # fmt: skip
     replay, _ = _replays.find(given, *options)
     if replay is not None:
@@ -122,7 +128,7 @@ def run(
         dtypes, q.shape[1], k.shape[1], q.shape[3], v.shape[3], bool(is_causal),
         tuple(window_size), float(softcap), types.get("mask"), types.get("slopes"),
         None if scale is None else float(scale), score_mod, mask_mod, bool(return_lse),
-        _VARIANTS[backend], device, tuple(scales.items()),
+        _VARIANTS[backend], device, tuple(scales.items()), bool(batch_invariant),
     )  # fmt: skip
     result, replay = kernel.launch((q, k, v, *captures), out, stream)
     if replay is not None:
@@ -173,14 +179,14 @@ def _check_shapes(q, k, v, enable_gqa):
 @functools.lru_cache(maxsize=256)
 def _get_kernel(
     dtypes, heads, kv_heads, qk_dim, v_dim, is_causal, window, softcap, mask_type, slopes_type, scale,
-    score_mod, mask_mod, return_lse, variant, device, scales,
+    score_mod, mask_mod, return_lse, variant, device, scales, batch_invariant,
 ):  # fmt: skip
     captures = {"mask": mask_type, "slopes": slopes_type}
     captures = {name: type_ for name, type_ in captures.items() if type_}
     text = _print_module(
         dtypes, heads, kv_heads, qk_dim, v_dim, scale, return_lse, captures, dict(scales),
         _print_score_mod(softcap, captures, score_mod),
-        _print_mask_mod(is_causal, window, captures, mask_mod),
+        _print_mask_mod(is_causal, window, captures, mask_mod), batch_invariant,
     )  # fmt: skip
     if device is None:
         return _kernel.compile(text, "cpu", variant)
@@ -191,7 +197,8 @@ def _get_kernel(
 
 
 def _print_module(
-    dtypes, heads, kv_heads, qk_dim, v_dim, scale, return_lse, captures, scales, score_mod, mask_mod
+    dtypes, heads, kv_heads, qk_dim, v_dim, scale, return_lse, captures, scales, score_mod, mask_mod,
+    batch_invariant,
 ):  # fmt: skip
     dims = ((heads, qk_dim), (kv_heads, qk_dim), (kv_heads, v_dim), (heads, v_dim))
     q, k, v, o = (f"tensor<?x{h}x?x{dim}x{dtype}>" for (h, dim), dtype in zip(dims, dtypes))
@@ -206,7 +213,9 @@ def _print_module(
     types = ", ".join(type_ for _, type_ in outs)
     results = ", ".join(f"%r#{i}" for i in range(len(outs)))
     descales = "".join(f"{name}(%{name} : {type_}) " for name, type_ in scales.items())
-    attributes = "" if scale is None else f" {{scale = {_print_f32(scale)}}}"
+    attributes = [] if scale is None else [f"scale = {_print_f32(scale)}"]
+    attributes += ["batch_invariant"] if batch_invariant else []
+    attributes = f" {{{', '.join(attributes)}}}" if attributes else ""
     return f"""func.func @attention({arguments}) -> ({types}) {{
   %r:{len(outs)} = attn.attention ins({inputs} : {input_types}) {descales}outs({names} : {types}){attributes}
 {score_mod}{mask_mod} -> {types}

@@ -72,6 +72,13 @@ class AttentionTest(unittest.TestCase):
             {"window_size": (5, 3), "is_causal": True}, mask_mod=lambda i, j: (j >= i - 5) & (j <= i)
         )
 
+    def test_batch_invariant(self):
+        q, k, v = make(batches=3, length=1, kv_length=4000)
+        together = attnc.attention(q, k, v, batch_invariant=True)
+        alone = attnc.attention(q[1:2], k[1:2], v[1:2], batch_invariant=True)
+        np.testing.assert_array_equal(together[1:2], alone)
+        np.testing.assert_allclose(together, oracle(q, k, v)[0], atol=1e-5)
+
     def test_softcap_then_alibi_then_score_mod(self):
         slopes = np.array([0.5, 0.25, 0.125, 1e-5], np.float32)
 

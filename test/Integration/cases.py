@@ -44,6 +44,8 @@ class Case:
     sequences: Optional[Sequences] = None
     # With q of 8 bits: the other types and the scales.
     quantized: Optional[quantized_cases.Quantized] = None
+    # Instead of the table's: parameters of an #attn.schedule.
+    schedule: Optional[str] = None
 
     def __post_init__(self):
         self.v_dim = self.dim if self.v_dim is None else self.v_dim
@@ -58,7 +60,7 @@ class Case:
         dims = (self.dim, self.v_dim)
         return rules.source(
             self.dtype, heads, kv_heads, dims, self.score, self.mask, self.scale, self.lse, static,
-            self.sink and self.sink_dtype, self.sequences, self.quantized
+            self.sink and self.sink_dtype, self.sequences, self.quantized, self.schedule
         )
 
 
@@ -334,5 +336,54 @@ def quantized():
     return quantized_cases.cases(lambda *args, **fields: Case(*args, variants=("fused",), **fields))
 
 
+def _decode(parts, block_m=16, block_n=32, warps=1):
+    """A schedule that cuts the keys into `parts` parts, where there are as many steps."""
+    tile = f"block_m = {block_m}, block_n = {block_n}, num_stages = 2, num_warps = {warps}"
+    return f"{tile}, decode = <max_splits = {parts}, programs_per_sm = 65536>"
+
+
+DECODE_RULES = RULES + (("alibi_slopes", "causal_key_padding"), ("bias_b11k_f32", None), (None, "documents"))
+
+
+def decode():
+    """Few queries of packed heads, over keys in parts: ratios, lengths, numbers of parts and rules in turn."""
+    ratios = (1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17)
+    keys = (1, 2, 31, 32, 33, 77, 200, 513, 1000, 4100)
+    parts = (1, 2, 3, 4, 5, 7, 8, 16, 17, 31, 32)
+    fused = ("fused",)
+    for n, (dtype, queries) in enumerate(itertools.product(DTYPES, range(1, 9))):
+        for m in range(3):
+            turn = 3 * n + m
+            ratio, nk, number = ratios[turn % 11], keys[turn % 10], parts[(turn + turn // 11) % 11]
+            score, mask = DECODE_RULES[(turn + turn // 10) % 11]
+            dim = (64, 128, 40, 96)[turn % 4]
+            shape = (1 + turn % 3, 2 * ratio, 2, queries, nk)
+            name = f"decode-{dtype}-d{dim}-{number}-{score or 'plain'}-{mask or 'all'}-" + "x".join(map(str, shape))
+            sink = (0.5, -3.25, 40.0) if turn % 3 == 1 else None
+            yield Case(
+                name, dtype, dim, shape, score, mask, lse=turn % 4 != 3, sink=sink, schedule=_decode(number), variants=fused
+            )
+    infinity = float("inf")
+    for number in (1, 5):
+        for name, fields in (
+            ("sinks", dict(sink=(-infinity, infinity, 30000.0), mask="last_row_hidden")),
+            ("rows-without-keys", dict(mask="all_hidden", sink=(0.5, -infinity))),
+            ("every-row-empty", dict(mask="all_hidden")),
+            ("empty-parts", dict(mask="window_32_64")),
+            ("no-keys", dict(shape=(2, 6, 2, 3, 0))),
+            ("no-batch", dict(shape=(0, 6, 2, 3, 90))),
+            ("no-queries", dict(shape=(2, 6, 2, 0, 90))),
+            ("many-rows", dict(shape=(2, 6, 2, 150, 190), mask="causal", schedule=_decode(number, 64, 64, 4))),
+            ("v-dim", dict(v_dim=72)),
+            ("fortran-order", dict(fortran=True, mask="causal")),
+            ("negative-scale", dict(scale=-0.3)),
+        ):
+            case = Case(
+                f"decode-{number}-{name}", "bf16", 64, (2, 6, 2, 3, 300), lse=True, schedule=_decode(number), variants=fused
+            )
+            yield dataclasses.replace(case, **fields)
+
+
 def all_cases():
-    return [*matrix(), *head_dims(), *reported(), *score_terms(), *captures(), *bounded_masks(), *planes(), *sinks(), *sequences(), *quantized()]
+    basic = [*matrix(), *head_dims(), *reported(), *score_terms(), *captures(), *bounded_masks(), *planes()]
+    return [*basic, *sinks(), *sequences(), *quantized(), *decode()]

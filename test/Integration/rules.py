@@ -554,6 +554,7 @@ MASKS.update(
 def source(
     dtype, heads, kv_heads, dims, score=None, mask=None, scale=None, lse=False, static=None, sink=None, sequences=None,
     quantized=None,
+    schedule=None
 ):
     """One function `attention` of q, k, v, with dynamic batch and lengths or `static` ones.
 
@@ -561,6 +562,7 @@ def source(
     sink: the element type of the sinks; they come after the captures.
     sequences: their form (sequences.py); the operands come after the sinks.
     quantized: the other types and the scales beside q of 8 bits (quantized.py).
+    schedule: the parameters of an #attn.schedule.
     """
     batch, nq, nk = static or "???"
     (batch, nq), (kv_batch, nk) = sequences.type_sizes() if sequences else ((batch, nq), (batch, nk))
@@ -591,8 +593,10 @@ def source(
     text += "".join(f"      {name}(%{name} : {type})\n" for name, type in lengths.items())
     text += "".join(f"      {name}(%{name} : {type})\n" for name, type in scales.items())
     text += f"      outs({', '.join('%' + n for n, _ in outs)} : {types})\n"
-    if scale is not None:
-        text += f"      {{scale = {scale:.9e} : f32}}\n"
+    attributes = [] if scale is None else [f"scale = {scale:.9e} : f32"]
+    attributes += [f"schedule = #attn.schedule<{schedule}>"] if schedule else []
+    if attributes:
+        text += f"      {{{', '.join(attributes)}}}\n"
     index = "%b: i32, %h: i32, %q_idx: i32, %kv_idx: i32"
     index += "".join(f", %{name}: {type}" for name, type in captures.items())
 

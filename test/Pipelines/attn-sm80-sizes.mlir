@@ -14,7 +14,7 @@
 // NAIVE32: .entry naive_pv_s1688_tf32x3_f32(
 // MATH: .entry math_qk_ffma_f32(
 // MATH: .entry math_pv_ffma_f32(
-// FUSED: .entry fused_attn_s16816_f16_d32(
+// FUSED: .entry fused_attn_s16816_f16_d32_decode(
 // FUSED32: .entry fused_attn_s1688_tf32x3_f32_d32(
 // FUSED32: mma.sync
 

@@ -40,10 +40,10 @@ func.func @keep(%q: !q, %keep: tensor<?x4x?x?xi1>, %o: !q) -> !q {
 
 // The length of a batch is read once a tile of queries, and bounds the loop.
 // With warp roles only the producer reads it, and tells the consumers.
-// PADDING: .entry fused_attn
+// PADDING: .entry fused_attn_s16816_bf16_d64(
 // PADDING: ld.global.b32
 // PADDING-NOT: ld.global.b32
-// ROLES: .entry fused_attn
+// ROLES: .entry fused_attn_wgmma
 // ROLES-NOT: ld.global.b32
 // ROLES: wgmma.mma_async
 // ROLES: ld.global.b32

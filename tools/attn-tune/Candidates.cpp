@@ -5,6 +5,7 @@
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace attn;
+using mlir::attn::DecodeAttr;
 using mlir::attn::RolePipeline;
 using mlir::attn::ScheduleAttr;
 using mlir::attn::TargetInfo;
@@ -20,6 +21,7 @@ namespace {
 struct Point {
   int64_t blockM, blockN, numStages, numWarps;
   int64_t pipeline, lazyRescale, persistent, qStages, tmaStore;
+  int64_t maxSplits, programsPerSM;
 };
 
 struct Parameter {
@@ -44,8 +46,9 @@ private:
              llvm::function_ref<void(ScheduleAttr)> fn) const;
   ScheduleAttr toSchedule(Point point) const;
 
-  const TargetInfo &target;
   mlir::MLIRContext *context;
+  DecodeAttr decode;
+  bool hasRoles;
   Point base;
   llvm::ArrayRef<Parameter> parameters;
 };
@@ -60,6 +63,11 @@ static constexpr int64_t kRows[] = {32, 64, 128, 256};
 static constexpr int64_t kKeys[] = {16, 32, 48, 64, 80, 96, 128};
 static constexpr int64_t kStages[] = {1, 2, 3, 4};
 static constexpr int64_t kWarps[] = {2, 4, 8};
+static constexpr int64_t kDecodeRows[] = {16, 32, 64, 128};
+static constexpr int64_t kDecodeWarps[] = {1, 2, 4};
+static constexpr int64_t kDecodeStages[] = {1, 2, 3, 4, 5, 6};
+static constexpr int64_t kMaxSplits[] = {1, 8, 16, 32, 64, 128};
+static constexpr int64_t kProgramsPerSM[] = {1, 2, 3, 4, 5, 6, 8};
 static constexpr int64_t kRoleRows[] = {64, 128, 192, 256};
 static constexpr int64_t kRoleKeys[] = {32,  48,  64,  80,  96, 112,
                                         128, 144, 160, 176, 192};
@@ -75,6 +83,18 @@ static const Parameter kGPUParameters[] = {{&Point::blockM, kRows},
                                            {&Point::blockN, kKeys},
                                            {&Point::numStages, kStages},
                                            {&Point::numWarps, kWarps}};
+static const Parameter kCPUDecodeParameters[] = {
+    {&Point::blockM, kCPURows},
+    {&Point::blockN, kCPUKeys},
+    {&Point::maxSplits, kMaxSplits},
+    {&Point::programsPerSM, kProgramsPerSM}};
+static const Parameter kDecodeParameters[] = {
+    {&Point::blockM, kDecodeRows},
+    {&Point::blockN, kKeys},
+    {&Point::numStages, kDecodeStages},
+    {&Point::numWarps, kDecodeWarps},
+    {&Point::maxSplits, kMaxSplits},
+    {&Point::programsPerSM, kProgramsPerSM}};
 static const Parameter kRoleParameters[] = {
     {&Point::blockM, kRoleRows},      {&Point::blockN, kRoleKeys},
     {&Point::numStages, kRoleStages}, {&Point::pipeline, kPipelines},
@@ -82,34 +102,49 @@ static const Parameter kRoleParameters[] = {
     {&Point::qStages, kQStages},      {&Point::tmaStore, kFlag}};
 
 Neighbourhood::Neighbourhood(const TargetInfo &target, ScheduleAttr schedule)
-    : target(target), context(schedule.getContext()) {
+    : context(schedule.getContext()), decode(schedule.getDecode()),
+      hasRoles(target.hasWarpRoles && !decode) {
   WarpRolesAttr roles = schedule.getWarpRoles();
   if (!roles)
     roles = WarpRolesAttr::get(context, RolePipeline::Overlap,
                                /*lazyRescale=*/false, /*persistent=*/false,
                                /*qStages=*/1, /*tmaStore=*/false);
-  base = {schedule.getBlockM(),         schedule.getBlockN(),
-          schedule.getNumStages(),      schedule.getNumWarps(),
-          int64_t(roles.getPipeline()), roles.getLazyRescale(),
-          roles.getPersistent(),        roles.getQStages(),
-          roles.getTmaStore()};
-  parameters = kCPUParameters;
-  if (target.isGPU)
-    parameters = kGPUParameters;
-  if (target.hasWarpRoles)
+  base = {schedule.getBlockM(),
+          schedule.getBlockN(),
+          schedule.getNumStages(),
+          schedule.getNumWarps(),
+          int64_t(roles.getPipeline()),
+          roles.getLazyRescale(),
+          roles.getPersistent(),
+          roles.getQStages(),
+          roles.getTmaStore(),
+          decode ? decode.getMaxSplits() : 0,
+          decode ? decode.getProgramsPerSm() : 0};
+  if (hasRoles)
     parameters = kRoleParameters;
+  else if (target.isGPU)
+    parameters =
+        decode ? llvm::ArrayRef<Parameter>(kDecodeParameters) : kGPUParameters;
+  else
+    parameters = decode ? llvm::ArrayRef<Parameter>(kCPUDecodeParameters)
+                        : kCPUParameters;
 }
 
 ScheduleAttr Neighbourhood::toSchedule(Point point) const {
   WarpRolesAttr roles;
-  if (target.hasWarpRoles) {
+  if (hasRoles) {
     point.numWarps = kWarpgroupWarps * (1 + point.blockM / kWarpgroupRows);
     roles = WarpRolesAttr::get(context, RolePipeline(point.pipeline),
                                point.lazyRescale != 0, point.persistent != 0,
                                point.qStages, point.tmaStore != 0);
   }
+  DecodeAttr around;
+  // Parts of so many keys aren't for tuning: their results would change.
+  if (decode)
+    around = DecodeAttr::get(context, point.maxSplits, point.programsPerSM,
+                             decode.getSplitKeys());
   return ScheduleAttr::get(context, point.blockM, point.blockN, point.numStages,
-                           point.numWarps, roles);
+                           point.numWarps, roles, around);
 }
 
 void Neighbourhood::visit(Point point, llvm::ArrayRef<Parameter> rest,
@@ -150,6 +185,11 @@ std::string attn::describe(ScheduleAttr schedule) {
       schedule.getBlockN(), schedule.getNumStages(),
       schedule.getNumStages() == 1 ? "" : "s", schedule.getNumWarps(),
       schedule.getNumWarps() == 1 ? "" : "s");
+  if (DecodeAttr decode = schedule.getDecode())
+    text += llvm::formatv(
+        ", at most {0} split{1}, {2} program{3} an SM", decode.getMaxSplits(),
+        decode.getMaxSplits() == 1 ? "" : "s", decode.getProgramsPerSm(),
+        decode.getProgramsPerSm() == 1 ? "" : "s");
   WarpRolesAttr roles = schedule.getWarpRoles();
   if (!roles)
     return text;

@@ -8,6 +8,7 @@
 #include "llvm/Support/JSON.h"
 
 using namespace attn;
+using mlir::attn::DecodeAttr;
 using mlir::attn::ScheduleAttr;
 using mlir::attn::ScheduleRow;
 using mlir::attn::WarpRolesAttr;
@@ -54,6 +55,12 @@ static llvm::StringRef getPipelineName(mlir::attn::RolePipeline pipeline) {
 }
 
 std::string attn::formatTableRow(ScheduleRow row, ScheduleAttr schedule) {
+  if (DecodeAttr decode = schedule.getDecode())
+    return llvm::formatv(R"({{"{0}", {1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}},)",
+                         row.target, row.elementBits, row.maxHeadDim,
+                         schedule.getBlockM(), schedule.getBlockM(),
+                         schedule.getBlockN(), schedule.getNumStages(),
+                         schedule.getNumWarps(), decode.getProgramsPerSm());
   const std::string queries = row.maxQLen == mlir::attn::kAnyLength
                                   ? "kAnyLength"
                                   : std::to_string(row.maxQLen);

@@ -12,6 +12,7 @@
 namespace cl = llvm::cl;
 using namespace attn;
 using mlir::attn::AttentionOp;
+using mlir::attn::DecodeRow;
 using mlir::attn::ScheduleAttr;
 using mlir::attn::ScheduleRow;
 using mlir::attn::TargetInfo;
@@ -70,6 +71,16 @@ findRow(AttentionOp op, const TargetInfo &target, int64_t qLen) {
                                  target.name);
 }
 
+/// The schedule that an operator without one gets for `qLen` queries; `row`
+/// is for those that aren't few.
+static ScheduleAttr getTableSchedule(AttentionOp op, const TargetInfo &target,
+                                     const ScheduleRow &row, int64_t qLen) {
+  for (const DecodeRow *few : mlir::attn::lookupDecodeRows(op, target))
+    if (qLen <= few->getMaxQLen(op))
+      return few->getSchedule(op);
+  return row.getSchedule(op.getContext());
+}
+
 namespace {
 
 /// One run of the tool on one operator.
@@ -84,7 +95,7 @@ public:
 private:
   /// The schedules to try; the one to beat comes first.
   llvm::Expected<llvm::SmallVector<ScheduleAttr>>
-  chooseCandidates(const ScheduleRow &row);
+  chooseCandidates(const ScheduleRow &row, int64_t qLen);
   /// The arguments' tensors, and the report's head.
   llvm::Error prepare();
   int64_t getQueryLength() const;
@@ -104,10 +115,10 @@ static void showProgress(const llvm::Twine &text) {
 }
 
 llvm::Expected<llvm::SmallVector<ScheduleAttr>>
-TuneTool::chooseCandidates(const ScheduleRow &row) {
+TuneTool::chooseCandidates(const ScheduleRow &row, int64_t qLen) {
   ScheduleAttr base = op.getScheduleAttr();
   if (!base)
-    base = row.getSchedule(op.getContext());
+    base = getTableSchedule(op, target, row, qLen);
   if (mlir::failed(mlir::attn::verifySchedule(op, base, target)))
     return llvm::createStringError("can't use the operator's schedule");
   return getCandidates(op, target, base, distance);
@@ -116,12 +127,12 @@ TuneTool::chooseCandidates(const ScheduleRow &row) {
 llvm::Error TuneTool::listCandidates() {
   const int64_t qLen =
       llvm::cast<mlir::ShapedType>(op.getQ().getType()).getDimSize(2);
-  llvm::Expected<ScheduleRow> row = findRow(
-      op, target,
-      mlir::ShapedType::isDynamic(qLen) ? mlir::attn::kAnyLength : qLen);
+  const int64_t longest =
+      mlir::ShapedType::isDynamic(qLen) ? mlir::attn::kAnyLength : qLen;
+  llvm::Expected<ScheduleRow> row = findRow(op, target, longest);
   if (!row)
     return row.takeError();
-  auto candidates = chooseCandidates(*row);
+  auto candidates = chooseCandidates(*row, longest);
   if (!candidates)
     return candidates.takeError();
   for (ScheduleAttr schedule : *candidates)
@@ -183,7 +194,7 @@ llvm::Error TuneTool::tune() {
                                     : mlir::attn::MaskKind::Without;
   report.row.readsCaptures = op.readsCapturesByPosition();
   report.row.reads16BitPlanes = mlir::attn::reads16BitPlanes(op);
-  auto candidates = chooseCandidates(*row);
+  auto candidates = chooseCandidates(*row, getQueryLength());
   if (!candidates)
     return candidates.takeError();
   (*tuner)->progress = showProgress;

@@ -324,6 +324,104 @@ TEST_P(GPUScheduleTest, UsesTheMatrixUnit) {
             std::string::npos);
 }
 
+//===----------------------------------------------------------------------===//
+// Few queries
+//===----------------------------------------------------------------------===//
+
+class DecodeTableTest : public testing::Test {
+protected:
+  DecodeTableTest() {
+    DialectRegistry registry;
+    registerAttncDialects(registry);
+    context.appendDialectRegistry(registry);
+    context.loadDialect<AttnDialect>();
+  }
+
+  /// Calls `fn` with an operator of `numQueries` ("?" for any number) queries
+  /// of 8 heads, of which four share a KV head.
+  void withOperator(StringRef element, int64_t dim, const Twine &numQueries,
+                    function_ref<void(ModuleOp, AttentionOp)> fn) {
+    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
+        llvm::formatv(R"mlir(
+func.func @attention(%q: tensor<?x8x{0}x{1}x{2}>, %k: tensor<?x2x?x{1}x{2}>) -> tensor<?x8x{0}x{1}x{2}> {{
+  %r = attn.attention ins(%q, %k, %k : tensor<?x8x{0}x{1}x{2}>, tensor<?x2x?x{1}x{2}>, tensor<?x2x?x{1}x{2}>)
+                      outs(%q : tensor<?x8x{0}x{1}x{2}>) -> tensor<?x8x{0}x{1}x{2}>
+  return %r : tensor<?x8x{0}x{1}x{2}>
+})mlir",
+                      numQueries.str(), dim, element)
+            .str(),
+        &context);
+    ASSERT_TRUE(module);
+    module->walk([&](AttentionOp op) { fn(*module, op); });
+  }
+
+  static StringRef getElement(const DecodeRow &row) {
+    return row.elementBits == 32 ? "f32" : "bf16";
+  }
+
+  MLIRContext context;
+};
+
+TEST_F(DecodeTableTest, TakesTheFirstRowThatHoldsTheRowsOfAllHeads) {
+  const DecodeRow table[] = {{"sm_80", 16, 32, 64, 16, 64, 2, 1, 4},
+                             {"sm_80", 16, 64, 16, 16, 64, 2, 1, 4},
+                             {"sm_80", 32, 64, 16, 16, 64, 2, 1, 4},
+                             {"sm_80", 16, 128, 70, 64, 64, 2, 4, 2}};
+  auto lookup = [&](const Twine &numQueries) {
+    std::vector<int64_t> lengths;
+    withOperator("f16", 64, numQueries, [&](ModuleOp, AttentionOp op) {
+      for (const DecodeRow *row :
+           lookupDecodeRows(op, *TargetInfo::lookup("sm_80"), table))
+        lengths.push_back(row->getMaxQLen(op));
+    });
+    return lengths;
+  };
+  using Lengths = std::vector<int64_t>;
+  EXPECT_EQ(lookup("?"), (Lengths{4, 17}));
+  EXPECT_EQ(lookup("0"), Lengths{4});
+  EXPECT_EQ(lookup("4"), Lengths{4});
+  EXPECT_EQ(lookup("5"), Lengths{17});
+  EXPECT_EQ(lookup("18"), Lengths());
+}
+
+TEST_F(DecodeTableTest, FitsTheTarget) {
+  for (const DecodeRow &row : getDecodeTable())
+    withOperator(
+        getElement(row), row.maxHeadDim, "?", [&](ModuleOp, AttentionOp op) {
+          EXPECT_TRUE(succeeded(verifySchedule(
+              op, row.getSchedule(op), *TargetInfo::lookup(row.target))));
+        });
+}
+
+TEST_F(DecodeTableTest, DoesNotSpill) {
+  auto ptxas = ::attn::findPtxas();
+  if (!ptxas)
+    GTEST_SKIP() << llvm::toString(ptxas.takeError());
+  for (const DecodeRow &row : getDecodeTable()) {
+    if (!TargetInfo::lookup(row.target)->isGPU)
+      continue;
+    SCOPED_TRACE(llvm::formatv("{0}, {1} bits, D {2}, {3} rows", row.target,
+                               row.elementBits, row.maxHeadDim, row.maxRows)
+                     .str());
+    withOperator(getElement(row), row.maxHeadDim, "?",
+                 [&](ModuleOp module, AttentionOp op) {
+                   op.setScheduleAttr(row.getSchedule(op));
+                   ::attn::CompileOptions options;
+                   options.target = row.target.str();
+                   auto program = ::attn::compile(module, options);
+                   ASSERT_TRUE(static_cast<bool>(program))
+                       << llvm::toString(program.takeError());
+                   auto assembled =
+                       ::attn::runPtxas(program->ptx, options.target);
+                   ASSERT_TRUE(static_cast<bool>(assembled))
+                       << llvm::toString(assembled.takeError());
+                   EXPECT_EQ(assembled->kernels.size(), 2u);
+                   for (const auto &kernel : assembled->kernels)
+                     EXPECT_EQ(kernel.spillStoreBytes, 0) << assembled->log;
+                 });
+  }
+}
+
 std::string getTestName(const testing::TestParamInfo<Problem> &info) {
   return getName(info.param);
 }

@@ -41,6 +41,9 @@ struct AttentionSpec {
   std::optional<float> scale;
   /// One more argument, f32 [B, Hq, Nq]: the natural log of the sum of exp.
   bool returnLse = false;
+  /// A row's result doesn't depend on what else is in the batch, to the last
+  /// bit.
+  bool batchInvariant = false;
   /// ModIndices::captures of the rules.
   std::vector<CaptureSpec> captures;
   /// The builders of AttnMods.h, or lambdas of their types. Null for none.

@@ -83,7 +83,7 @@ def ConvertAttnToTile : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
                            "::mlir::memref::MemRefDialect",
                            "::mlir::scf::SCFDialect",
                            "::mlir::tensor::TensorDialect",
-                           "::mlir::tile::TileDialect"];
+                           "::mlir::tile::TileDialect", "::mlir::scf::SCFDialect"];
 }
 
 def ConvertTileToHopper : Pass<"convert-tile-to-hopper", "::mlir::tile::KernelOp"> {

@@ -63,6 +63,35 @@ SmallVector<const ScheduleRow *>
 lookupRows(AttentionOp op, const TargetInfo &target,
            ArrayRef<ScheduleRow> table = getScheduleTable());
 
+/// What the table knows of few queries of one class of operators.
+struct DecodeRow {
+  StringRef target;
+  unsigned elementBits;
+  /// Largest head dimension that the row serves.
+  int64_t maxHeadDim;
+  /// Most queries times query heads that share a KV head.
+  int64_t maxRows;
+  int64_t blockM, blockN, numStages, numWarps;
+  /// As in #attn.decode.
+  int64_t programsPerSM;
+
+  /// Of a kernel for `op`, which may want results that don't depend on the
+  /// batch.
+  ScheduleAttr getSchedule(AttentionOp op) const;
+  /// Whether the row is for `op` on `target`, its length aside.
+  bool serves(AttentionOp op, const TargetInfo &info) const;
+  /// The longest query sequence of `op` that the row serves; 0 for none.
+  int64_t getMaxQLen(AttentionOp op) const;
+};
+
+ArrayRef<DecodeRow> getDecodeTable();
+
+/// The rows that `op` on `target` may need for few queries, by increasing
+/// length. If the query length is static, at most one, which serves it.
+SmallVector<const DecodeRow *>
+lookupDecodeRows(AttentionOp op, const TargetInfo &target,
+                 ArrayRef<DecodeRow> table = getDecodeTable());
+
 /// Emits an error that itemises the sum if `schedule` needs more shared memory
 /// than a program of `target` may use, or more registers than its consumers
 /// have, and an error if it doesn't cut the tile into whole matrix

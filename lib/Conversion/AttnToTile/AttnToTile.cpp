@@ -11,6 +11,7 @@
 #include "attn/Dialect/Tile/Transforms/RegionInliner.h"
 #include "attn/Target/ScheduleTable.h"
 #include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
@@ -34,15 +35,22 @@ struct MatmulChoice {
   StringRef name;
 };
 
-MatmulChoice chooseMatmul(Type element, const TargetInfo &target) {
+MatmulChoice chooseMatmul(Type element, const TargetInfo &target,
+                          bool hasRoles) {
   bool isF32 = element.isF32();
   if (!target.isGPU)
     return {isF32 ? tile::MatmulPath::FMA : tile::MatmulPath::MMA, "cpu"};
   if (isF32)
     return {tile::MatmulPath::TF32x3, "s1688_tf32x3"};
-  if (target.hasWarpRoles)
+  if (hasRoles)
     return {tile::MatmulPath::MMA, "wgmma"};
   return {tile::MatmulPath::MMA, "s16816"};
+}
+
+/// The query heads of `op` that share a KV head.
+int64_t getGroupSize(AttentionOp op) {
+  int64_t numKVHeads = std::max<int64_t>(op.getNumKVHeads(), 1);
+  return std::max<int64_t>(op.getNumQueryHeads() / numKVHeads, 1);
 }
 
 /// The query lengths from `first` to `last` and the schedule for them.
@@ -68,22 +76,58 @@ SmallVector<ScheduledLengths> getScheduledLengths(AttentionOp op) {
   return result;
 }
 
-std::string getKernelName(AttentionOp op, MatmulChoice matmul,
-                          const ScheduledLengths &lengths) {
+std::string getKernelName(AttentionOp op, MatmulChoice matmul) {
   std::string name;
   llvm::raw_string_ostream os(name);
   os << "fused_attn_" << matmul.name << '_' << op.getElementType() << "_d"
      << op.getQKHeadDim();
   if (op.getVHeadDim() != op.getQKHeadDim())
     os << '_' << op.getVHeadDim();
+  return name;
+}
+
+std::string getKernelName(AttentionOp op, MatmulChoice matmul,
+                          const ScheduledLengths &lengths) {
+  std::string name = getKernelName(op, matmul);
+  llvm::raw_string_ostream os(name);
+  if (lengths.schedule.getDecode())
+    os << "_decode";
   if (lengths.last != ScheduledLengths::kNoLimit)
     os << "_q" << lengths.last;
   return name;
 }
 
+/// What a launch of a kernel whose keys may be in several parts passes beside
+/// the operator's operands.
+struct PartOperands {
+  /// f32, [batch, KV head, part, row, dim]: sums of values, weighted by
+  /// exponentials; and [batch, KV head, 2 * part, row]: what the exponentials
+  /// are relative to, which is above the scores or near, and behind it their
+  /// sum. An lse instead of both wouldn't do for scores of 1e38.
+  Value outputs, statistics;
+  /// i32.
+  Value numParts;
+
+  static SmallVector<Type> getTypes(AttentionOp op, int64_t vColumns) {
+    Type f32 = Float32Type::get(op.getContext());
+    Type i32 = IntegerType::get(op.getContext(), 32);
+    constexpr int64_t kDynamic = ShapedType::kDynamic;
+    int64_t heads = op.getNumKVHeads();
+    return {
+        MemRefType::get({kDynamic, heads, kDynamic, kDynamic, vColumns}, f32),
+        MemRefType::get({kDynamic, heads, kDynamic, kDynamic}, f32), i32};
+  }
+  static PartOperands get(ValueRange values) {
+    return {values[0], values[1], values[2]};
+  }
+  SmallVector<Value> getValues() const {
+    return {outputs, statistics, numParts};
+  }
+};
+
 /// How the kernel's warps share the work; none if `target` has no such kernels.
 WarpRolesAttr getWarpRoles(ScheduleAttr schedule, const TargetInfo &target) {
-  if (!target.hasWarpRoles)
+  if (!target.hasWarpRoles || schedule.getDecode())
     return {};
   WarpRolesAttr roles = schedule.getWarpRoles();
   return roles ? roles : WarpRolesAttr::getDefault(schedule.getContext());
@@ -99,12 +143,15 @@ public:
   FusedKernelBuilder(AttentionOp op, const TargetInfo &target,
                      const ScheduledLengths &lengths, Value valueOperand,
                      const std::optional<MaskBounds> &bounds)
-      : op(op), valueOperand(valueOperand), bounds(bounds),
-        matmul(chooseMatmul(op.getElementType(), target)), lengths(lengths),
-        schedule(lengths.schedule), roles(getWarpRoles(schedule, target)),
+      : op(op), valueOperand(valueOperand), bounds(bounds), lengths(lengths), schedule(lengths.schedule),
+        roles(getWarpRoles(schedule, target)), decode(schedule.getDecode()),
+        matmul(chooseMatmul(op.getElementType(), target, bool(roles))),
         builder(op.getLoc(), op.getContext()), sequences(op, args, builder),
-        blockM(schedule.getBlockM()), blockN(schedule.getBlockN()),
-        columnGranule(target.columnGranule) {}
+        interleave(decode ? getGroupSize(op) : 1), blockM(schedule.getBlockM()),
+        blockN(schedule.getBlockN()), columnGranule(target.columnGranule),
+        // Of results that are merged at a time: on a GPU their loads are under
+        // way together.
+        mergedParts(target.isGPU ? 16 : 1) {}
 
   /// The operands that the kernel takes, in the order of its arguments.
   /// `values` is v, or what stands for it.
@@ -131,29 +178,46 @@ public:
   }
 
   tile::KernelOp build() {
-    SmallVector<Value> operands = getKernelOperands(op, valueOperand, bounds);
-    auto kernel =
-        tile::KernelOp::create(builder, getKernelName(op, matmul, lengths),
-                               ValueRange(operands).getTypes(),
-                               static_cast<int32_t>(schedule.getNumWarps()));
+    tile::KernelOp kernel =
+        createKernel(getKernelName(op, matmul, lengths),
+                     static_cast<int32_t>(schedule.getNumWarps()));
     kernel.setNumStages(static_cast<uint32_t>(schedule.getNumStages()));
-    kernel->setAttr(ScheduleAttr::getKernelAttrName(), schedule);
     if (roles)
       kernel->setAttr(WarpRolesAttr::getKernelAttrName(), roles);
-    args.map(operands, kernel.getBody().getArguments());
-    builder.setInsertionPointToStart(&kernel.getBody().front());
-
-    zero = i32(0);
     buildProgram();
-    minusInf = floatConstant(-std::numeric_limits<float>::infinity());
     inputScale = buildInputScale();
     softmaxScale = floatConstant(1.0f);
-    q = loadTile(sequences.getQueries(op.getQ()), blockM, head, qStart);
+    q = loadTile(sequences.getQueries(op.getQ()), blockM, head, qStart,
+                 interleave);
     buildKVLoop();
-    buildEpilogue(loop.getResult(0), loop.getResult(1), loop.getResult(2));
+    Value acc = loop.getResult(0), max = loop.getResult(1),
+          sum = loop.getResult(2);
+    if (hasParts())
+      buildPartEpilogue(acc, max, sum);
+    else
+      buildEpilogue(acc, max, sum);
     tile::ReturnOp::create(builder);
     return kernel;
   }
+
+  /// Whether the kernel's results may be of parts of the keys.
+  bool hasParts() const { return decode && decode.splits(); }
+
+  /// The kernel that merges parts: a program for each query of a head.
+  tile::KernelOp buildMerge() {
+    blockM = 1;
+    tile::KernelOp kernel =
+        createKernel((getKernelName(op, matmul) + "_merge"), /*numWarps=*/1);
+    buildMergeProgram();
+    softmaxScale = floatConstant(1.0f);
+    scf::ForOp merged = buildMergeLoop();
+    buildEpilogue(merged.getResult(0), merged.getResult(1),
+                  merged.getResult(2));
+    tile::ReturnOp::create(builder);
+    return kernel;
+  }
+
+  int64_t getVColumns() { return padHeadDim(op.getVHeadDim()); }
 
 private:
   //===--------------------------------------------------------------------===//
@@ -190,6 +254,23 @@ private:
   // Kernel
   //===--------------------------------------------------------------------===//
 
+  tile::KernelOp createKernel(const Twine &name, int32_t numWarps) {
+    SmallVector<Value> operands = getKernelOperands(op, valueOperand, bounds);
+    auto types = llvm::to_vector(ValueRange(operands).getTypes());
+    if (hasParts())
+      llvm::append_range(types, PartOperands::getTypes(op, getVColumns()));
+    auto kernel = tile::KernelOp::create(builder, name.str(), types, numWarps);
+    kernel->setAttr(ScheduleAttr::getKernelAttrName(), schedule);
+    auto arguments = ValueRange(kernel.getBody().getArguments());
+    args.map(operands, arguments.take_front(operands.size()));
+    builder.setInsertionPointToStart(&kernel.getBody().front());
+    if (hasParts())
+      parts = PartOperands::get(arguments.drop_front(operands.size()));
+    zero = i32(0);
+    minusInf = floatConstant(-std::numeric_limits<float>::infinity());
+    return kernel;
+  }
+
   Value i32(int64_t value) {
     return constant(builder.getI32IntegerAttr(value));
   }
@@ -199,6 +280,8 @@ private:
   }
 
   void buildProgram() {
+    if (decode)
+      return buildDecodeProgram();
     Value numTiles = sequences.countTiles(blockM);
     // An operator without heads launches no program, but must not divide by 0.
     Value heads = i32(std::max<int64_t>(op.getNumQueryHeads(), 1));
@@ -210,12 +293,14 @@ private:
     kvLen = sequences.getKeyLength();
     qStart = binary<arith::MulIOp>(rowTile, i32(blockM));
     kvHead = buildKVHead();
+    keysBegin = zero;
+    keysEnd = kvLen;
     if (!op.getCuQ())
       return;
     // Rows that don't exist see no key.
     Value exists =
         arith::CmpIOp::create(builder, arith::CmpIPredicate::slt, qStart, qLen);
-    kvLen = arith::SelectOp::create(builder, exists, kvLen, zero);
+    keysEnd = kvLen = arith::SelectOp::create(builder, exists, kvLen, zero);
   }
 
   /// Whether captures that are read by position are the same in all batches.
@@ -272,6 +357,62 @@ private:
     return sequences.getTileInSequence(number, blockM);
   }
 
+  /// `number` less whole multiples of `size`, and how many of them there are.
+  std::pair<Value, Value> takeOff(Value number, Value size) {
+    return {binary<arith::RemUIOp>(number, size),
+            binary<arith::DivUIOp>(number, size)};
+  }
+
+  Value divideRoundingUp(Value number, Value size) {
+    Value rest = binary<arith::SubIOp>(size, i32(1));
+    return binary<arith::DivUIOp>(binary<arith::AddIOp>(number, rest), size);
+  }
+
+  /// The rows of all heads that share a KV head.
+  Value getNumRows() { return binary<arith::MulIOp>(qLen, i32(interleave)); }
+
+  /// Decides on KV head and sequence, by which programs are ordered first.
+  void setHeadAndSequence(Value number) {
+    std::tie(kvHead, batch) =
+        takeOff(number, i32(std::max<int64_t>(op.getNumKVHeads(), 1)));
+    head = binary<arith::MulIOp>(kvHead, i32(interleave));
+    sequences.setSequence(batch);
+    qLen = sequences.getQueryLength();
+    kvLen = sequences.getKeyLength();
+  }
+
+  /// Programs with the same keys, for other rows, come one after the other.
+  void buildDecodeProgram() {
+    qLen = getSize(op.getQ(), 2);
+    Value numTiles = divideRoundingUp(getNumRows(), i32(blockM));
+    Value id = tile::ProgramIdOp::create(builder, builder.getI32Type());
+    auto [rowTile, rest] = takeOff(id, numTiles);
+    qStart = binary<arith::MulIOp>(rowTile, i32(blockM));
+    if (hasParts())
+      std::tie(part, rest) = takeOff(rest, parts.numParts);
+    setHeadAndSequence(rest);
+    setKeys();
+  }
+
+  /// The keys of the program's part: whole steps, evenly, also of a sequence
+  /// that is shorter than the tensor.
+  void setKeys() {
+    keysBegin = zero;
+    keysEnd = kvLen;
+    if (!hasParts())
+      return;
+    Value partKeys = i32(decode.getSplitKeys());
+    if (decode.getSplitKeys() == 0) {
+      Value steps = divideRoundingUp(kvLen, i32(blockN));
+      partKeys = binary<arith::MulIOp>(divideRoundingUp(steps, parts.numParts),
+                                       i32(blockN));
+    }
+    keysBegin =
+        binary<arith::MinSIOp>(kvLen, binary<arith::MulIOp>(part, partKeys));
+    keysEnd = binary<arith::MinSIOp>(
+        kvLen, binary<arith::AddIOp>(keysBegin, partKeys));
+  }
+
   /// Returns (head and batch, row tile).
   std::pair<Value, Value> orderByHead(Value id, Value numTiles) {
     Value rowTile = binary<arith::RemUIOp>(id, numTiles);
@@ -292,7 +433,7 @@ private:
     Value all = binary<arith::MulIOp>(heads, getSize(op.getQ(), 0));
     Value keys = binary<arith::MaxSIOp>(getSize(op.getK(), 2), i32(1));
     Value fitting = binary<arith::DivUIOp>(i32(kL2Bytes / keyBytes), keys);
-    fitting = binary<arith::MulIOp>(fitting, i32(getGroupSize()));
+    fitting = binary<arith::MulIOp>(fitting, i32(getGroupSize(op)));
 
     Value numShort = binary<arith::DivUIOp>(numTiles, i32(2));
     Value numLong = binary<arith::SubIOp>(numTiles, numShort);
@@ -327,14 +468,8 @@ private:
     return {headAndBatch, rowTile};
   }
 
-  /// Query heads that share a KV head.
-  int64_t getGroupSize() {
-    int64_t numKVHeads = std::max<int64_t>(op.getNumKVHeads(), 1);
-    return std::max<int64_t>(op.getNumQueryHeads() / numKVHeads, 1);
-  }
-
   Value buildKVHead() {
-    int64_t groupSize = getGroupSize();
+    int64_t groupSize = getGroupSize(op);
     return groupSize == 1 ? head : binary<arith::DivUIOp>(head, i32(groupSize));
   }
 
@@ -376,12 +511,13 @@ private:
   }
 
   Value loadTile(SequenceBuilder::Part part, int64_t rows, Value tensorHead,
-                 Value row) {
+                 Value row, int64_t interleave = 1) {
     auto memref = cast<MemRefType>(part.memref.getType());
     auto type = RankedTensorType::get({rows, padHeadDim(memref.getDimSize(3))},
                                       memref.getElementType());
     return tile::LoadOp::create(builder, type, part.memref,
-                                ValueRange{part.batch, tensorHead, row, zero});
+                                ValueRange{part.batch, tensorHead, row, zero},
+                                interleave);
   }
 
   //===--------------------------------------------------------------------===//
@@ -397,10 +533,10 @@ private:
     // The transposed keys go to the end of the tensor (verifyTarget).
     if (!op.isQuantized())
       values = sequences.getKeys(op.getV());
-    loop = tile::KVLoopOp::create(builder, ValueRange(inits).getTypes(), zero,
-                                  zero, zero, kvLen, blockN, inits,
-                                  binary<arith::SubIOp>(qLen, qStart),
-                                  /*unordered=*/true);
+    loop = tile::KVLoopOp::create(
+        builder, ValueRange(inits).getTypes(), keysBegin, keysBegin, keysBegin,
+        keysEnd, blockN, inits, binary<arith::SubIOp>(getNumRows(), qStart),
+        /*unordered=*/true);
     TypeRange carried = loop.getResultTypes();
     SmallVector<Value> qk =
         buildRegion(loop.getQk(), {}, carried,
@@ -485,7 +621,12 @@ private:
         tile::ScoreModOp::create(builder, scores.getType(), scores, qStart, kv);
     inlineScoreMod(mod.getBody());
     Block &body = mod.getBody().front();
-    ScoreTerms terms = splitScore(body, qStart);
+    ScoreTerms terms;
+    // A row's term would be in what parts are merged by, at its own precision.
+    if (decode)
+      terms.element = body.getTerminator()->getOperand(0);
+    else
+      terms = splitScore(body, qStart);
     if (terms.row)
       rowTerm = buildRowTerm(body, terms.row);
 
@@ -677,7 +818,17 @@ private:
         }))
       builder.setInsertionPoint(loop);
     return createGather(builder, load, mapping.lookup(load.getSource()),
-                        indices, batch, head);
+                        indices, batch, modHead);
+  }
+
+  /// The query that a row is of; sets the head of what is cloned next.
+  Value getQuery(Value row) {
+    modHead = head;
+    if (interleave == 1)
+      return row;
+    auto [inGroup, query] = takeOff(row, i32(interleave));
+    modHead = binary<arith::AddIOp>(head, inGroup);
+    return query;
   }
 
   void inlineScoreMod(Region &body) {
@@ -686,9 +837,10 @@ private:
     SmallVector<Location> locs(3, op.getLoc());
     Block *block = builder.createBlock(&body, body.end(),
                                        {builder.getF32Type(), i32, i32}, locs);
-    Value score = cloneMod(op.getScoreMod(),
-                           {block->getArgument(0), batch, head,
-                            block->getArgument(1), block->getArgument(2)});
+    Value qIdx = getQuery(block->getArgument(1));
+    Value score =
+        cloneMod(op.getScoreMod(), {block->getArgument(0), batch, modHead, qIdx,
+                                    block->getArgument(2)});
     tile::YieldOp::create(builder, score);
   }
 
@@ -698,11 +850,12 @@ private:
     Type i32 = builder.getI32Type();
     SmallVector<Location> locs(2, op.getLoc());
     Block *block = builder.createBlock(&body, body.end(), {i32, i32}, locs);
-    Value qIdx = block->getArgument(0), kvIdx = block->getArgument(1);
-    Value visible =
-        arith::CmpIOp::create(builder, arith::CmpIPredicate::slt, kvIdx, kvLen);
+    Value kvIdx = block->getArgument(1);
+    Value visible = arith::CmpIOp::create(builder, arith::CmpIPredicate::slt,
+                                          kvIdx, keysEnd);
     if (op.hasMaskMod()) {
-      Value keep = cloneMod(op.getMaskMod(), {batch, head, qIdx, kvIdx});
+      Value qIdx = getQuery(block->getArgument(0));
+      Value keep = cloneMod(op.getMaskMod(), {batch, modHead, qIdx, kvIdx});
       visible = arith::AndIOp::create(builder, visible, keep);
     }
     tile::YieldOp::create(builder, visible);
@@ -732,25 +885,59 @@ private:
     Value one = ones;
     if (Value scale = loadInputScale(op.getVScale(), kvHead))
       one = tensor::SplatOp::create(builder, rowType(), scale);
-    Value inverse = binary<arith::DivFOp>(one, total);
-    Value scaled =
-        arith::MulFOp::create(builder, acc, broadcastRows(inverse, acc));
-    // The sum is 0 only in a row that sees no key: any other has a term of 1.
-    Value output = arith::SelectOp::create(
-        builder, isZero(broadcastRows(sum, acc)),
-        splat(0.0f, cast<ShapedType>(acc.getType()).getShape()), scaled);
+    Value output = scaleRows(acc, binary<arith::DivFOp>(one, total), sum);
     if (rowTerm)
       output = applyRowTerm(output);
     // Made behind the loop, where the offsets take no registers in it.
     SequenceBuilder::Part o = sequences.getQueries(op.getO());
     tile::StoreOp::create(builder, truncate(output, op.getOutputElementType()),
-                          o.memref, ValueRange{o.batch, head, qStart, zero});
+                          o.memref, ValueRange{o.batch, head, qStart, zero},
+                          interleave);
     if (!op.getLse())
       return;
     lse = op.getSink() ? addSinkToLse(lse, loadSink()) : buildLse(max, sum);
-    SequenceBuilder::Part part = sequences.getQueries(op.getLse());
-    tile::StoreOp::create(builder, lse, part.memref,
-                          ValueRange{part.batch, head, qStart});
+    SequenceBuilder::Part lses = sequences.getQueries(op.getLse());
+    tile::StoreOp::create(builder, lse, lses.memref,
+                          ValueRange{lses.batch, head, qStart}, interleave);
+  }
+
+  /// The rows of `acc` times `factors`, 0 where `sum` is.
+  Value scaleRows(Value acc, Value factors, Value sum) {
+    Value scaled =
+        arith::MulFOp::create(builder, acc, broadcastRows(factors, acc));
+    // The sum is 0 only in a row that sees no key: any other has a term of 1.
+    return arith::SelectOp::create(
+        builder, isZero(broadcastRows(sum, acc)),
+        splat(0.0f, cast<ShapedType>(acc.getType()).getShape()), scaled);
+  }
+
+  /// Where the statistics of part `number` are.
+  std::pair<Value, Value> getStatistics(Value number) {
+    Value first = binary<arith::MulIOp>(number, i32(2));
+    return {first, binary<arith::AddIOp>(first, i32(1))};
+  }
+
+  /// The result, or with several parts that of this one.
+  void buildPartEpilogue(Value acc, Value max, Value sum) {
+    Value isWhole = arith::CmpIOp::create(builder, arith::CmpIPredicate::sle,
+                                          parts.numParts, i32(1));
+    auto branch = scf::IfOp::create(builder, isWhole, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    buildEpilogue(acc, max, sum);
+    builder.setInsertionPointToStart(branch.elseBlock());
+    tile::StoreOp::create(builder, acc, parts.outputs,
+                          ValueRange{batch, kvHead, part, qStart, zero});
+    // After the loop only the lse has a meaning, not the maximum.
+    Value base = binary<arith::SubFOp>(buildLse(max, sum),
+                                       math::LogOp::create(builder, sum));
+    Value empty = tensor::SplatOp::create(builder, rowType(), minusInf);
+    base = arith::SelectOp::create(builder, isZero(sum), empty, base);
+    auto [first, second] = getStatistics(part);
+    tile::StoreOp::create(builder, base, parts.statistics,
+                          ValueRange{batch, kvHead, first, qStart});
+    tile::StoreOp::create(builder, sum, parts.statistics,
+                          ValueRange{batch, kvHead, second, qStart});
   }
 
   /// Over the keys. After the loop only scale * max + log(sum) has a meaning:
@@ -783,15 +970,30 @@ private:
                                    splat(0.0f, type.getShape()), poisoned);
   }
 
-  /// The sink of the program's head, for every row.
+  /// The sink of each row's head.
   Value loadSink() {
     Type element = cast<MemRefType>(op.getSink().getType()).getElementType();
-    Value sink = tile::GatherOp::create(builder, element, arg(op.getSink()),
-                                        ValueRange{head},
-                                        /*in_bounds=*/ArrayRef<int64_t>{0});
+    Type type = interleave > 1 ? Type(rowType().clone(element)) : element;
+    Type f32 = interleave > 1 ? Type(rowType()) : builder.getF32Type();
+    Value sink = tile::GatherOp::create(
+        builder, type, arg(op.getSink()),
+        ValueRange{interleave > 1 ? getRowHeads() : head},
+        /*in_bounds=*/ArrayRef<int64_t>{0});
     if (!element.isF32())
-      sink = arith::ExtFOp::create(builder, builder.getF32Type(), sink);
-    return tensor::SplatOp::create(builder, rowType(), sink);
+      sink = arith::ExtFOp::create(builder, f32, sink);
+    return interleave > 1 ? sink
+                          : tensor::SplatOp::create(builder, rowType(), sink);
+  }
+
+  Value getRowHeads() {
+    Type type = rowType().clone(builder.getI32Type());
+    auto repeat = [&](Value value) -> Value {
+      return tensor::SplatOp::create(builder, type, value);
+    };
+    Value row = binary<arith::AddIOp>(
+        repeat(qStart), tile::IotaOp::create(builder, type).getResult());
+    return binary<arith::AddIOp>(
+        repeat(head), binary<arith::RemUIOp>(row, repeat(i32(interleave))));
   }
 
   /// log(exp(lse) + exp(sink)).
@@ -809,20 +1011,107 @@ private:
                                  math::Log1pOp::create(builder, smaller));
   }
 
+  //===--------------------------------------------------------------------===//
+  // Merge
+  //===--------------------------------------------------------------------===//
+
+  void buildMergeProgram() {
+    Value id = tile::ProgramIdOp::create(builder, builder.getI32Type());
+    qLen = getSize(op.getQ(), 2);
+    auto [row, rest] = takeOff(id, getNumRows());
+    qStart = row;
+    setHeadAndSequence(rest);
+  }
+
+  struct Part {
+    Value base, sum, output;
+  };
+
+  /// Brings the sums of all parts to the largest base. Carries what the loop
+  /// over keys does.
+  scf::ForOp buildMergeLoop() {
+    SmallVector<Value> inits = {
+        splat(0.0f, {blockM, getVColumns()}),
+        tensor::SplatOp::create(builder, rowType(), minusInf),
+        splat(0.0f, {blockM})};
+    auto merged = scf::ForOp::create(builder, zero, parts.numParts,
+                                     i32(mergedParts), inits);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(merged.getBody());
+    ValueRange carried = merged.getRegionIterArgs();
+    SmallVector<Part> loaded = loadParts(merged.getInductionVar());
+    Value max = carried[1];
+    for (const Part &next : loaded)
+      max = binary<arith::MaximumFOp>(max, next.base);
+    Value one = floatConstant(1.0f);
+    Value alpha = tile::ExpDiffOp::create(builder, carried[1], max, one);
+    Value acc =
+        binary<arith::MulFOp>(carried[0], broadcastRows(alpha, carried[0]));
+    Value sum = binary<arith::MulFOp>(carried[2], alpha);
+    for (const Part &next : loaded) {
+      Value weight = tile::ExpDiffOp::create(builder, next.base, max, one);
+      sum = binary<arith::AddFOp>(sum, binary<arith::MulFOp>(next.sum, weight));
+      acc = binary<arith::AddFOp>(
+          acc, binary<arith::MulFOp>(next.output,
+                                     broadcastRows(weight, next.output)));
+    }
+    scf::YieldOp::create(builder, ValueRange{acc, max, sum});
+    return merged;
+  }
+
+  /// Loads `mergedParts` parts from `first`; those that don't exist are empty.
+  SmallVector<Part> loadParts(Value first) {
+    SmallVector<Part> loaded;
+    Value last = binary<arith::SubIOp>(parts.numParts, i32(1));
+    Value empty = tensor::SplatOp::create(builder, rowType(), minusInf);
+    auto outputType =
+        RankedTensorType::get({blockM, getVColumns()}, builder.getF32Type());
+    for (int64_t i = 0; i < mergedParts; ++i) {
+      Value number = binary<arith::AddIOp>(first, i32(i));
+      Value existing = binary<arith::MinSIOp>(number, last);
+      auto load = [&](Value position) -> Value {
+        return tile::LoadOp::create(
+            builder, rowType(), parts.statistics,
+            ValueRange{batch, kvHead, position, qStart});
+      };
+      auto [baseAt, sumAt] = getStatistics(existing);
+      Value base = load(baseAt), sum = load(sumAt);
+      if (i > 0) {
+        Value exists = arith::CmpIOp::create(builder, arith::CmpIPredicate::sle,
+                                             number, last);
+        base = arith::SelectOp::create(builder, exists, base, empty);
+      }
+      Value output = tile::LoadOp::create(
+          builder, outputType, parts.outputs,
+          ValueRange{batch, kvHead, existing, qStart, zero});
+      loaded.push_back({base, sum, output});
+    }
+    return loaded;
+  }
+
   AttentionOp op;
   /// v, or what stands for it.
   Value valueOperand;
   const std::optional<MaskBounds> &bounds;
-  MatmulChoice matmul;
   const ScheduledLengths &lengths;
   ScheduleAttr schedule;
   WarpRolesAttr roles;
+  DecodeAttr decode;
+  MatmulChoice matmul;
   ImplicitLocOpBuilder builder;
   IRMapping args;
   SequenceBuilder sequences;
-  int64_t blockM, blockN, columnGranule;
+  /// Heads whose rows come in turn.
+  int64_t interleave;
+  int64_t blockM, blockN, columnGranule, mergedParts;
+  PartOperands parts;
   Value qLen, kvLen, batch, head, kvHead, qStart;
   SequenceBuilder::Part keys, values;
+  /// With `interleave`, `head` is the first of the rows' heads, and a region is
+  /// of `modHead`.
+  Value modHead;
+  /// The program's keys, of part `part`.
+  Value keysBegin, keysEnd, part;
   Value zero, minusInf, inputScale, softmaxScale, q;
   /// What the score_mod adds to all scores of a row, if anything.
   Value rowTerm;
@@ -832,31 +1121,122 @@ private:
 /// Builds the launch of a fused kernel before the op.
 class LaunchBuilder {
 public:
-  LaunchBuilder(AttentionOp op, Value values)
-      : op(op), values(values), builder(op.getLoc(), op) {}
+  LaunchBuilder(AttentionOp op, Value values, const ScheduledLengths &lengths)
+      : op(op), values(values), lengths(lengths), schedule(lengths.schedule),
+        builder(op.getLoc(), op) {}
 
   /// 0 or 1; none if the launch takes every length.
-  Value contains(const ScheduledLengths &lengths) {
+  Value contains() {
     if (lengths.isAll())
       return {};
     return contains(lengths, getMeanLength(op.getQ(), op.getCuQ()));
   }
 
-  void build(tile::KernelOp kernel, const ScheduledLengths &lengths,
-             const std::optional<MaskBounds> &bounds) {
-    Value heads = constant(op.getNumQueryHeads());
-    Value tiles = countTiles(lengths.schedule.getBlockM());
-    Value grid = product({tiles, heads, getSize(op.getQ(), 0)});
-    // A launch of no program is skipped.
-    if (Value isOwn = contains(lengths))
-      grid = product({grid, isOwn});
-    tile::LaunchOp::create(
-        builder, kernel.getSymName(), grid,
-        FusedKernelBuilder::getKernelOperands(op, values, bounds), countBytes(),
-        countFlops());
+  void build(tile::KernelOp kernel, const std::optional<MaskBounds> &bounds) {
+    Value grid = countPrograms();
+    launch(kernel, onlyFor(grid),
+           FusedKernelBuilder::getKernelOperands(op, values, bounds));
+  }
+
+  /// With `merge`, of a kernel whose keys may be in parts.
+  void build(tile::KernelOp kernel, tile::KernelOp merge, int64_t vColumns) {
+    Value programs = countPrograms();
+    Value numParts = countParts(programs);
+    Value grid = onlyFor(product({programs, numParts}));
+    // No memory and no launch for one part.
+    Value isSplit = toIndex(isLess(constant(1), numParts));
+    Value numStored = onlyFor(product({numParts, isSplit}));
+    Value rows = countTileRows();
+    Value batches = getSize(op.getQ(), 0);
+
+    PartOperands parts;
+    SmallVector<Type> types = PartOperands::getTypes(op, vColumns);
+    SmallVector<Value> sizes = {batches, numStored, rows};
+    parts.outputs =
+        memref::AllocOp::create(builder, cast<MemRefType>(types[0]), sizes);
+    parts.statistics = memref::AllocOp::create(
+        builder, cast<MemRefType>(types[1]),
+        ValueRange{batches, product({numStored, constant(2)}), rows});
+    parts.numParts = toI32(numParts);
+    SmallVector<Value> operands = FusedKernelBuilder::getKernelOperands(op, values);
+    llvm::append_range(operands, parts.getValues());
+    launch(kernel, grid, operands);
+
+    Value mergeRows = product({batches, constant(op.getNumKVHeads()), rows});
+    Value isStored = toIndex(isLess(constant(0), numStored));
+    Value elements = product({mergeRows, numStored, constant(vColumns + 2)});
+    tile::LaunchOp::create(builder, merge.getSymName(),
+                           product({mergeRows, isStored}), operands,
+                           product({elements, constant(sizeof(float))}),
+                           // Multiply and add.
+                           product({elements, constant(2)}));
   }
 
 private:
+  void launch(tile::KernelOp kernel, Value grid, ValueRange operands) {
+    tile::LaunchOp::create(builder, kernel.getSymName(), grid, operands,
+                           countBytes(), countFlops());
+  }
+
+  /// A launch of no program is skipped.
+  Value onlyFor(Value grid) {
+    Value isOwn = contains();
+    return isOwn ? product({grid, isOwn}) : grid;
+  }
+
+  /// The rows of a KV head's tiles.
+  Value countTileRows() {
+    return product({getSize(op.getQ(), 2), constant(getGroupSize(op))});
+  }
+
+  /// One for each part of the keys.
+  Value countPrograms() {
+    bool isDecode(schedule.getDecode());
+    Value tiles =
+        isDecode ? binary<arith::CeilDivSIOp>(countTileRows(),
+                                              constant(schedule.getBlockM()))
+                 : countTiles(schedule.getBlockM());
+    Value heads =
+        constant(isDecode ? op.getNumKVHeads() : op.getNumQueryHeads());
+    return product({tiles, heads, getSize(op.getQ(), 0)});
+  }
+
+  /// How many parts the keys are cut into, at least one.
+  Value countParts(Value programs) {
+    DecodeAttr decode = schedule.getDecode();
+    Value one = constant(1);
+    Value keys = getSize(op.getK(), 2);
+    if (int64_t partKeys = decode.getSplitKeys())
+      return binary<arith::MaxSIOp>(
+          binary<arith::CeilDivSIOp>(keys, constant(partKeys)), one);
+    Value wanted = product(
+        {tile::NumSMsOp::create(builder), constant(decode.getProgramsPerSm())});
+    wanted = binary<arith::FloorDivSIOp>(wanted,
+                                         binary<arith::MaxSIOp>(programs, one));
+    wanted = binary<arith::MinSIOp>(wanted, constant(decode.getMaxSplits()));
+    wanted = binary<arith::MaxSIOp>(wanted, one);
+    // As few as have no more steps each than so many would.
+    Value steps = binary<arith::CeilDivSIOp>(
+        getMeanLength(op.getK(), op.getCuK()), constant(schedule.getBlockN()));
+    steps = binary<arith::MaxSIOp>(steps, one);
+    return binary<arith::CeilDivSIOp>(
+        steps, binary<arith::CeilDivSIOp>(steps, wanted));
+  }
+
+  template <typename OpT>
+  Value binary(Value a, Value b) {
+    return OpT::create(builder, a, b);
+  }
+  Value isLess(Value a, Value b) {
+    return arith::CmpIOp::create(builder, arith::CmpIPredicate::slt, a, b);
+  }
+  Value toIndex(Value condition) {
+    return arith::IndexCastUIOp::create(builder, builder.getIndexType(),
+                                        condition);
+  }
+  Value toI32(Value index) {
+    return arith::IndexCastOp::create(builder, builder.getI32Type(), index);
+  }
   Value constant(int64_t value) {
     return arith::ConstantIndexOp::create(builder, value);
   }
@@ -954,6 +1334,8 @@ private:
 
   AttentionOp op;
   Value values;
+  const ScheduledLengths &lengths;
+  ScheduleAttr schedule;
   ImplicitLocOpBuilder builder;
 };
 
@@ -1003,14 +1385,25 @@ struct ConvertAttnToTilePass
     Value values = op.getV();
     if (op.isQuantized())
       values = transposeValues(op, symbols);
+    // It is the same for all schedules.
+    tile::KernelOp merge;
     for (const ScheduledLengths &lengths : getScheduledLengths(op)) {
       std::optional<MaskBounds> bounds =
           buildPrepass(op, info, lengths, symbols);
-      tile::KernelOp kernel =
-          FusedKernelBuilder(op, info, lengths, values, bounds).build();
+      FusedKernelBuilder kernelBuilder(op, info, lengths, values, bounds);
+      tile::KernelOp kernel = kernelBuilder.build();
       // The table makes the name unique.
       symbols.insert(kernel);
-      LaunchBuilder(op, values).build(kernel, lengths, bounds);
+      if (!kernelBuilder.hasParts()) {
+        LaunchBuilder(op, values, lengths).build(kernel, bounds);
+        continue;
+      }
+      if (!merge) {
+        merge = FusedKernelBuilder(op, info, lengths, values, bounds).buildMerge();
+        symbols.insert(merge);
+      }
+      LaunchBuilder(op, values, lengths)
+          .build(kernel, merge, kernelBuilder.getVColumns());
     }
     op.erase();
   }
@@ -1019,11 +1412,15 @@ struct ConvertAttnToTilePass
                                                 const TargetInfo &info,
                                                 const ScheduledLengths &lengths,
                                                 SymbolTable &symbols) {
-    std::string name =
-        getKernelName(op, chooseMatmul(op.getElementType(), info), lengths);
     ScheduleAttr schedule = lengths.schedule;
+    // Few queries would wait longer for bounds than for the keys.
+    if (schedule.getDecode())
+      return std::nullopt;
+    std::string name = getKernelName(
+        op, chooseMatmul(op.getElementType(), info, info.hasWarpRoles),
+        lengths);
     auto getFactor = [&] {
-      return LaunchBuilder(op, op.getV()).contains(lengths);
+      return LaunchBuilder(op, op.getV(), lengths).contains();
     };
     return buildMaskPrepass(
         op, name, {schedule.getBlockM(), schedule.getBlockN(), getFactor},

@@ -514,6 +514,10 @@ LogicalResult PlanBuilder::addOp(Operation &op) {
       .Case([&](tile::LaunchOp op) { return addLaunch(op); })
       .Case([&](cf::AssertOp op) { return addAssert(op); })
       .Case([&](memref::DimOp op) { return addDim(op); })
+      .Case([&](tile::NumSMsOp op) {
+        exprs[op.getResult()] = expr.numSMs();
+        return success();
+      })
       .Case([&](memref::ExpandShapeOp op) { return addExpandShape(op); })
       .Case([&](memref::CollapseShapeOp op) { return addCollapseShape(op); })
       .Case([&](memref::CastOp op) { return addCast(op); })

@@ -2,6 +2,7 @@
 
 #include "RoleBuilder.h"
 #include "attn/Conversion/Passes.h"
+#include "attn/Dialect/Attn/IR/AttnSupport.h"
 #include "attn/Target/TargetInfo.h"
 #include "mlir/Transforms/RegionUtils.h"
 
@@ -98,7 +99,7 @@ struct ConvertTileToHopperPass
     KernelOp kernel = getOperation();
     bool hasLoop = kernel.walk([](KVLoopOp) { return WalkResult::interrupt(); })
                        .wasInterrupted();
-    if (!hasLoop)
+    if (!hasLoop || attn::isForDecode(kernel))
       return;
     FailureOr<KVLoopKernel> parts = KVLoopKernel::match(kernel);
     if (failed(parts) || failed(split(kernel, *parts)))

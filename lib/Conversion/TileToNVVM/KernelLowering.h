@@ -92,7 +92,8 @@ protected:
 
   // Memory.cpp
   struct Access;
-  Access getAccess(Value memref, ValueRange indices, int64_t rank);
+  Access getAccess(Value memref, ValueRange indices, int64_t rank,
+                   int64_t interleave = 1);
   Value isVectorAligned(const Access &access, int64_t elements,
                         bool isWhole = false);
   Value isWhole(const Access &access, RankedTensorType type);

@@ -34,7 +34,21 @@ struct KernelLowering::Access {
   Value rowStride;                    // i64, in elements
   Value colIndex;                     // in the tile kernel
   int64_t elementBytes;
+  /// Of the op, and the stride between the matrices that take turns.
+  int64_t interleave = 1;
+  Value matrixStride;
 };
+
+/// Of row `row`, in elements from the access's base. With `interleave`, the
+/// access's rows and their limit count those of all matrices.
+static Value getRowOffset(ThreadEmitter &emit, Value row, Value rowStride,
+                          int64_t interleave, Value matrixStride) {
+  if (interleave == 1)
+    return emit.mul(emit.extend(row), rowStride);
+  Value inMatrix = emit.mul(emit.extend(emit.div(row, interleave)), rowStride);
+  Value matrix = emit.mul(emit.extend(emit.rem(row, interleave)), matrixStride);
+  return emit.add(inMatrix, matrix);
+}
 
 /// True if the i32 `value` is a multiple of `factor` whenever it is computed.
 static bool isKnownMultiple(Value value, int64_t factor) {
@@ -58,8 +72,10 @@ static bool isKnownMultiple(Value value, int64_t factor) {
   return false;
 }
 
-KernelLowering::Access
-KernelLowering::getAccess(Value memref, ValueRange indices, int64_t tileRank) {
+KernelLowering::Access KernelLowering::getAccess(Value memref,
+                                                 ValueRange indices,
+                                                 int64_t tileRank,
+                                                 int64_t interleave) {
   Access access;
   access.memref = memrefs[memref];
   int64_t rank = indices.size();
@@ -72,6 +88,12 @@ KernelLowering::getAccess(Value memref, ValueRange indices, int64_t tileRank) {
     access.row = getScalar(indices[rank - 2]);
     access.rowLimit = access.memref.sizes[rank - 2];
     access.rowStride = access.memref.strides[rank - 2];
+  }
+  access.interleave = interleave;
+  if (interleave > 1) {
+    access.matrixStride = access.memref.strides[rank - tileRank - 1];
+    Value &limit = tileRank == 2 ? access.rowLimit : access.colLimit;
+    limit = emit.mul(limit, emit.i32(interleave));
   }
   Value offset = emit.i64(0);
   for (int64_t dim = 0; dim < rank - tileRank; ++dim)
@@ -147,11 +169,19 @@ Value KernelLowering::getPredicate(const Access &access,
 /// the thread's part is already in `access`.
 ThreadEmitter::GlobalAddress KernelLowering::getAddress(const Access &access,
                                                         TilePosition offset) {
-  Value position = emit.extend(access.col);
-  if (access.row) {
-    Value row = emit.extend(emit.add(access.row, emit.i32(offset.row)));
-    position = emit.add(position, emit.mul(row, access.rowStride));
+  // Elements of a vector are its rows.
+  if (!access.row && access.interleave > 1) {
+    Value position =
+        getRowOffset(emit, emit.add(access.col, emit.i32(offset.col)),
+                     emit.i64(1), access.interleave, access.matrixStride);
+    return {emit.globalPointer(access.base, position, access.elementBytes), 0};
   }
+  Value position = emit.extend(access.col);
+  if (access.row)
+    position = emit.add(
+        position,
+        getRowOffset(emit, emit.add(access.row, emit.i32(offset.row)),
+                     access.rowStride, access.interleave, access.matrixStride));
   return {emit.globalPointer(access.base, position, access.elementBytes),
           offset.col * access.elementBytes};
 }
@@ -376,7 +406,8 @@ LogicalResult KernelLowering::lowerLoad(LoadOp op) {
     return op.emitOpError("loads elements of 1 (in registers), 8, 16, 32 or 64 "
                           "(in registers) bits on the GPU, not ")
            << type.getElementType();
-  Access access = getAccess(op.getSource(), op.getIndices(), type.getRank());
+  Access access = getAccess(op.getSource(), op.getIndices(), type.getRank(),
+                            op.getInterleave());
   if (isInShared(type)) {
     // Every thread may still read what the last turn of a loop left there.
     if (op->getParentOp() != kernel)
@@ -390,7 +421,8 @@ LogicalResult KernelLowering::lowerLoad(LoadOp op) {
     return success();
   }
   RegisterLayout layout = getLayout(type);
-  if (!hasLoadVectors(layout, access.elementBytes)) {
+  bool isSpread = type.getRank() == 1 && access.interleave > 1;
+  if (isSpread || !hasLoadVectors(layout, access.elementBytes)) {
     fragments[op.getResult()] = emitLoad(access, type, /*vector=*/false);
     return success();
   }
@@ -505,10 +537,12 @@ LogicalResult KernelLowering::lowerStore(StoreOp op) {
            << type.getElementType();
   if (isInShared(type))
     return op.emitOpError("can't store a tile that lies in shared memory");
-  Access access = getAccess(op.getDest(), op.getIndices(), type.getRank());
+  Access access = getAccess(op.getDest(), op.getIndices(), type.getRank(),
+                            op.getInterleave());
   Fragment fragment = getFragment(op.getValue());
   RegisterLayout layout = getLayout(type);
-  if (!hasVectors(layout, access.elementBytes)) {
+  bool isSpread = type.getRank() == 1 && access.interleave > 1;
+  if (isSpread || !hasVectors(layout, access.elementBytes)) {
     emitStore(access, type, fragment, /*vector=*/false);
     return success();
   }
@@ -583,10 +617,14 @@ void KernelLowering::emitVectorCopy(const Access &access, RankedTensorType tile,
   Value row = emit.add(access.row, threadRow);
   Value col =
       emit.add(access.col, emit.mul(threadChunk, emit.i32(chunkElements)));
-  Value position =
-      emit.add(emit.mul(emit.extend(row), access.rowStride), emit.extend(col));
-  Value pointer =
-      emit.globalPointer(access.base, position, access.elementBytes);
+  auto getPointer = [&](int64_t r) {
+    Value offset =
+        getRowOffset(emit, emit.add(row, emit.i32(r)), access.rowStride,
+                     access.interleave, access.matrixStride);
+    return emit.globalPointer(access.base, emit.add(offset, emit.extend(col)),
+                              access.elementBytes);
+  };
+  Value pointer = getPointer(0);
   Value stepBytes =
       emit.mul(access.rowStride, emit.i64(rowStep * access.elementBytes));
   APInt limit;
@@ -621,7 +659,8 @@ void KernelLowering::emitVectorCopy(const Access &access, RankedTensorType tile,
                                emit.i32(tile.getDimSize(0)));
       emit.createIf(inTile, copy, [] {});
     }
-    pointer = emit.globalPointer(pointer, stepBytes, 1);
+    pointer = access.interleave == 1 ? emit.globalPointer(pointer, stepBytes, 1)
+                                     : getPointer(r + rowStep);
   }
 }
 
@@ -649,7 +688,9 @@ void KernelLowering::emitOneElementCopy(const Access &access,
   Value exists = emit.andBits(emit.less(row, access.rowLimit),
                               emit.less(col, access.colLimit));
   Value position =
-      emit.add(emit.mul(emit.extend(row), access.rowStride), emit.extend(col));
+      emit.add(getRowOffset(emit, row, access.rowStride, access.interleave,
+                            access.matrixStride),
+               emit.extend(col));
   Value pointer =
       emit.globalPointer(access.base, position, access.elementBytes);
   Value value = access.elementBytes == 2

@@ -58,6 +58,13 @@ struct Window {
   Value isFull, hasFullCols;
   int64_t rows, cols;
   Type element;
+  /// How many matrices take turns, and then the stride between them and the
+  /// number of the window's first row.
+  int64_t interleave = 1;
+  Value matrixStride, firstRow;
+
+  /// Of row `row`, in elements from `pointer`.
+  Value getRowOffset(Emitter &e, Value row) const;
 };
 
 /// A row-major f32 tile, the right operand of products.
@@ -112,7 +119,8 @@ private:
   Value evaluateLanes(Value tile, Value panel, int64_t lanes);
   Value evaluateScalar(Value tile, Value index);
 
-  Window emitWindow(Value memref, ValueRange indices, RankedTensorType tile);
+  Window emitWindow(Value memref, ValueRange indices, RankedTensorType tile,
+                    int64_t interleave);
   Value copyToRowMajor(const Window &window, Operation *op);
   Value copyToLanes(const Window &window, RankedTensorType type, Operation *op);
   void

@@ -7,22 +7,43 @@ using namespace mlir;
 using namespace mlir::tile;
 using namespace mlir::tile::cpu;
 
+Value Window::getRowOffset(Emitter &e, Value row) const {
+  if (interleave == 1)
+    return e.mul(row, rowStride);
+  Value number = e.add(firstRow, row);
+  Value inMatrix =
+      e.b.createOrFold<arith::DivUIOp>(e.loc, number, e.i64(interleave));
+  Value matrix =
+      e.b.createOrFold<arith::RemUIOp>(e.loc, number, e.i64(interleave));
+  return e.add(e.mul(inMatrix, rowStride), e.mul(matrix, matrixStride));
+}
+
+/// With `interleave`, a tile of rank 1 is rows of one element.
 Window KernelLowering::emitWindow(Value memref, ValueRange indices,
-                                  RankedTensorType tile) {
+                                  RankedTensorType tile, int64_t interleave) {
   const MemRefArg &arg = memrefs[memref];
   Window w;
   w.element = tile.getElementType();
   Value one = e.i64(1), zero = e.i64(0);
   w.rowBegin = w.rowStride = zero;
   w.rowEnd = one;
-  w.rows = tile.getRank() == 2 ? tile.getDimSize(0) : 1;
-  w.cols = tile.getShape().back();
+  bool hasRows = tile.getRank() == 2 || interleave > 1;
+  w.rows = hasRows ? tile.getDimSize(0) : 1;
+  w.cols = hasRows && tile.getRank() == 1 ? 1 : tile.getShape().back();
+  w.interleave = interleave;
 
   int64_t selecting = indices.size() - tile.getRank();
   Value offset = zero, exists;
   for (auto [dim, index32] : llvm::enumerate(indices)) {
     Value index = e.toI64(scalars.lookup(index32));
-    offset = e.add(offset, e.mul(index, arg.strides[dim]));
+    bool isRow = hasRows && static_cast<int64_t>(dim) == selecting;
+    if (isRow && interleave > 1) {
+      // getRowOffset starts from row 0.
+      w.firstRow = index;
+      w.matrixStride = arg.strides[dim - 1];
+    } else {
+      offset = e.add(offset, e.mul(index, arg.strides[dim]));
+    }
     if (static_cast<int64_t>(dim) < selecting) {
       // One unsigned comparison covers negative indices.
       Value inside = arith::CmpIOp::create(
@@ -33,16 +54,23 @@ Window KernelLowering::emitWindow(Value memref, ValueRange indices,
       continue;
     }
     int64_t extent = tile.getDimSize(dim - selecting);
+    Value size = arg.sizes[dim];
+    if (isRow)
+      size = e.mul(size, e.i64(interleave));
     Value begin = e.clamp(e.sub(zero, index), extent);
-    Value end = e.clamp(e.sub(arg.sizes[dim], index), extent);
-    if (dim + 1 == indices.size()) {
-      w.colBegin = begin;
-      w.colEnd = end;
-    } else {
+    Value end = e.clamp(e.sub(size, index), extent);
+    if (isRow) {
       w.rowBegin = begin;
       w.rowEnd = end;
       w.rowStride = arg.strides[dim];
+    } else {
+      w.colBegin = begin;
+      w.colEnd = end;
     }
+  }
+  if (w.cols == 1 && tile.getRank() == 1 && hasRows) {
+    w.colBegin = zero;
+    w.colEnd = one;
   }
   if (exists)
     w.rowEnd = arith::SelectOp::create(builder, e.loc, exists, w.rowEnd, zero);
@@ -56,6 +84,10 @@ Window KernelLowering::emitWindow(Value memref, ValueRange indices,
   w.hasFullCols = covers(w.colBegin, w.colEnd, w.cols);
   w.isFull = arith::AndIOp::create(
       builder, e.loc, covers(w.rowBegin, w.rowEnd, w.rows), w.hasFullCols);
+  // Rows have no common stride.
+  if (interleave > 1)
+    w.isFull =
+        arith::ConstantIntOp::create(builder, e.loc, /*value=*/0, /*width=*/1);
   return w;
 }
 
@@ -93,7 +125,7 @@ Value KernelLowering::copyToRowMajor(const Window &w, Operation *op) {
   }
   e.loop(w.rowBegin, w.rowEnd, 1, [&](Value row) {
     copyRow(w, row, [&](Value col, int64_t lanes) {
-      Value from = e.add(e.mul(row, w.rowStride), col);
+      Value from = e.add(w.getRowOffset(e, row), col);
       Value to = e.add(e.mul(row, e.i64(w.cols)), col);
       Value value = e.load(w.pointer, from, getMemoryType(w.element), lanes);
       e.store(e.memoryToScratch(value, w.element), buffer, to);
@@ -131,7 +163,8 @@ void KernelLowering::emitLoad(LoadOp op) {
   }
   canReadDirectly &= type.getElementType().isF32();
 
-  Window w = emitWindow(op.getSource(), op.getIndices(), type);
+  Window w =
+      emitWindow(op.getSource(), op.getIndices(), type, op.getInterleave());
   if (isOperandB && !canReadDirectly)
     uniforms[tile] = {copyToRowMajor(w, op), e.i64(w.cols)};
   if (isOperandB && canReadDirectly) {
@@ -185,7 +218,7 @@ Value KernelLowering::copyToLanes(const Window &w, RankedTensorType type,
   zeroFill(buffer, element, w.rows * w.cols);
   e.loop(w.rowBegin, w.rowEnd, 1, [&](Value row) {
     e.loop(w.colBegin, w.colEnd, 1, [&](Value col) {
-      Value from = e.add(e.mul(row, w.rowStride), col);
+      Value from = e.add(w.getRowOffset(e, row), col);
       e.store(e.memoryToScratch(e.load(w.pointer, from, memory, 0), w.element),
               buffer, getElementOffset(type, row, col));
     });
@@ -207,14 +240,17 @@ void KernelLowering::forEachSquare(
 
 void KernelLowering::emitStore(StoreOp op) {
   RankedTensorType type = getType(op.getValue());
-  Window w = emitWindow(op.getDest(), op.getIndices(), type);
+  Window w =
+      emitWindow(op.getDest(), op.getIndices(), type, op.getInterleave());
   Value buffer = materialize(op.getValue(), op);
   Type element = getScratchType(w.element);
   auto copy = [&](Value row, Value col, int64_t lanes) {
+    // A tile of rank 1 has one row, or one column.
+    Value element0 = type.getRank() == 1 && w.cols == 1 ? row : col;
     Value value =
-        e.load(buffer, getElementOffset(type, row, col), element, lanes);
+        e.load(buffer, getElementOffset(type, row, element0), element, lanes);
     e.store(e.scratchToMemory(value, w.element), w.pointer,
-            e.add(e.mul(row, w.rowStride), col));
+            e.add(w.getRowOffset(e, row), col));
   };
   if (type.getRank() == 1 || !lanesAreRows) {
     e.loop(w.rowBegin, w.rowEnd, 1, [&](Value row) {

@@ -113,3 +113,15 @@ func.func @f8_head_dim(%x: tensor<1x2x?x72xf8E4M3FN>, %o: tensor<1x2x?x72xf16>) 
       outs(%o : tensor<1x2x?x72xf16>) -> tensor<1x2x?x72xf16>
   return %r : tensor<1x2x?x72xf16>
 }
+
+// -----
+
+func.func @parts_by_device(%x: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
+  // expected-error @below {{is batch_invariant, but its schedule chooses parts by the device and the batch; set split_keys, or max_splits = 1}}
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>)
+      outs(%x : tensor<1x2x?x64xf16>)
+      {batch_invariant, schedule = #attn.schedule<block_m = 64, block_n = 32, num_stages = 3, num_warps = 4, decode = <>>}
+      -> tensor<1x2x?x64xf16>
+  return %r : tensor<1x2x?x64xf16>
+}

@@ -2,6 +2,8 @@
 
 // CHECK-LABEL: func.func @from_table
 // CHECK: schedule = #attn.schedule<block_m = {{[0-9]+}}, block_n = {{[0-9]+}}, num_stages = {{[0-9]+}}, num_warps = {{[0-9]+}}>
+// CHECK-SAME: short_schedules = [#attn.short_schedule<max_q_len = 16, {{[^#]*}} decode = <
+// CHECK-SAME: #attn.short_schedule<max_q_len = 128, {{[^#]*}} decode =
 func.func @from_table(%x: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
   %r = attn.attention
       ins(%x, %x, %x : tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>)
@@ -18,4 +20,30 @@ func.func @kept(%x: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
       {schedule = #attn.schedule<block_m = 64, block_n = 32, num_stages = 3, num_warps = 4>}
       -> tensor<1x2x?x64xf16>
   return %r : tensor<1x2x?x64xf16>
+}
+
+// Three query heads share a KV head: 4 queries are 12 rows, and 6 are 18.
+// CHECK-LABEL: func.func @packed
+// CHECK: schedule = #attn.schedule<block_m = 16, {{.*}} decode = <
+// CHECK-NOT: short_schedules
+// CHECK: schedule = #attn.schedule<block_m = 64, {{.*}} decode = <
+// CHECK-NOT: short_schedules
+func.func @packed(%x: tensor<1x6x4x64xf16>, %y: tensor<1x6x6x64xf16>, %k: tensor<1x2x?x64xf16>) -> (tensor<1x6x4x64xf16>, tensor<1x6x6x64xf16>) {
+  %r = attn.attention
+      ins(%x, %k, %k : tensor<1x6x4x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>)
+      outs(%x : tensor<1x6x4x64xf16>) -> tensor<1x6x4x64xf16>
+  %s = attn.attention
+      ins(%y, %k, %k : tensor<1x6x6x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>)
+      outs(%y : tensor<1x6x6x64xf16>) -> tensor<1x6x6x64xf16>
+  return %r, %s : tensor<1x6x4x64xf16>, tensor<1x6x6x64xf16>
+}
+
+// What must not depend on the batch has parts of a fixed size.
+// CHECK-LABEL: func.func @batch_invariant
+// CHECK: decode = <{{.*}}split_keys = 1024>
+func.func @batch_invariant(%x: tensor<1x2x1x64xf16>, %k: tensor<1x2x?x64xf16>) -> tensor<1x2x1x64xf16> {
+  %r = attn.attention
+      ins(%x, %k, %k : tensor<1x2x1x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>)
+      outs(%x : tensor<1x2x1x64xf16>) {batch_invariant} -> tensor<1x2x1x64xf16>
+  return %r : tensor<1x2x1x64xf16>
 }

@@ -752,3 +752,38 @@ func.func @scale_type(%x: tensor<1x2x?x64xf8E4M3FN>, %s: tensor<1xf16>, %o: tens
       outs(%o : tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16>
   return %r : tensor<1x2x?x64xf16>
 }
+
+// -----
+
+// expected-error @below {{max_splits must be in [1, 65536], not 0}}
+#s = #attn.schedule<block_m = 64, block_n = 64, num_stages = 2, num_warps = 4, decode = <max_splits = 0>>
+
+// -----
+
+// expected-error @below {{programs_per_sm must be in [1, 65536], not 0}}
+#s = #attn.schedule<block_m = 64, block_n = 64, num_stages = 2, num_warps = 4, decode = <programs_per_sm = 0>>
+
+// -----
+
+// expected-error @below {{split_keys must be in [0, 2^30], not -64}}
+#s = #attn.schedule<block_m = 64, block_n = 64, num_stages = 2, num_warps = 4, decode = <split_keys = -64>>
+
+// -----
+
+// expected-error @below {{split_keys must be a multiple of block_n = 64, not 96}}
+#s = #attn.schedule<block_m = 64, block_n = 64, num_stages = 2, num_warps = 4, decode = <split_keys = 96>>
+
+// -----
+
+// expected-error @below {{a schedule with decode has no warp_roles}}
+#s = #attn.schedule<block_m = 64, block_n = 64, num_stages = 2, num_warps = 4, warp_roles = <>, decode = <>>
+
+// -----
+
+// expected-error @below {{expected one warp_roles or decode}}
+#s = #attn.schedule<block_m = 64, block_n = 64, num_stages = 2, num_warps = 4, decode = <>, decode = <>>
+
+// -----
+
+// expected-error @below {{expected one warp_roles or decode}}
+#s = #attn.schedule<block_m = 64, block_n = 64, num_stages = 2, num_warps = 4, roles = <>>

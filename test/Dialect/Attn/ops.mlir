@@ -213,3 +213,19 @@ func.func @merge(%o0: tensor<1x4x8x64xf32>, %o1: tensor<1x4x8x64xf32>,
     -> tensor<1x4x8x64xf32>, tensor<1x4x8xf32>
   return %o, %lse : tensor<1x4x8x64xf32>, tensor<1x4x8xf32>
 }
+
+// -----
+
+// CHECK-LABEL: func.func @decode_schedule
+// CHECK: batch_invariant
+// CHECK-SAME: schedule = #attn.schedule<block_m = 16, block_n = 64, num_stages = 2, num_warps = 1, decode = <max_splits = 8, programs_per_sm = 2, split_keys = 128>>
+func.func @decode_schedule(%x: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>)
+      outs(%x : tensor<1x2x?x64xf16>)
+      {batch_invariant,
+       schedule = #attn.schedule<block_m = 16, block_n = 64, num_stages = 2, num_warps = 1,
+                                 decode = <split_keys = 128, programs_per_sm = 2, max_splits = 8>>}
+      -> tensor<1x2x?x64xf16>
+  return %r : tensor<1x2x?x64xf16>
+}

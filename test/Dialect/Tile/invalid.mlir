@@ -514,6 +514,14 @@ func.func @store_element_rank(%m: memref<4x8xi32>, %i: i32) {
 
 // -----
 
+func.func @load_interleave(%x: memref<?x?xf32>, %i: i32) {
+  // expected-error@+1 {{with interleave needs a dimension in front of those of the tile, to take matrices from}}
+  %t = tile.load %x[%i, %i] interleave 2 : memref<?x?xf32> -> tensor<4x4xf32>
+  return
+}
+
+// -----
+
 func.func @reduce_range_minima(%n: i32) {
   // expected-error@+1 {{has fewer results than num_min}}
   %r = tile.reduce_range %n to %n min 2 (%i: i32) {
@@ -578,5 +586,13 @@ func.func @mixed_widths(%a: tensor<8x32xf8E4M3FN>, %b: tensor<8x32xf16>, %c: ten
 func.func @permuted_f16(%a: tensor<8x32xf16>, %c: tensor<8x8xf32>) {
   // expected-error@+1 {{permuted_k is for 8-bit operands with transpose_b}}
   %r = tile.mma mma %a, %a, %c {transpose_b, permuted_k} : tensor<8x32xf16>, tensor<8x32xf16>, tensor<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @store_interleave(%x: memref<?x?x?xf32>, %t: tensor<4x4xf32>, %i: i32) {
+  // expected-error@+1 {{interleave must be at least 1, not 0}}
+  tile.store %t, %x[%i, %i, %i] interleave 0 : tensor<4x4xf32>, memref<?x?x?xf32>
   return
 }

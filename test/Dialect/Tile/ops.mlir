@@ -244,3 +244,22 @@ func.func @bounded_mask(%s: tensor<128x64xf32>, %m: memref<?x?x?x4xi32>, %i: i32
   } : tensor<128x64xf32>
   return %t : tensor<128x64xf32>
 }
+
+// CHECK-LABEL: tile.kernel @interleave(
+// CHECK: tile.load %{{.*}} interleave 3 : memref<?x6x?x64xf16> -> tensor<16x64xf16>
+// CHECK: tile.store %{{.*}} interleave 3 : tensor<16x64xf16>, memref<?x6x?x64xf16>
+// CHECK: tile.store %{{.*}} interleave 3 : tensor<16xf16>, memref<?x6x?x64xf16>
+tile.kernel @interleave(%q: memref<?x6x?x64xf16>, %i: i32) attributes {num_warps = 1 : i32} {
+  %t = tile.load %q[%i, %i, %i, %i] interleave 3 : memref<?x6x?x64xf16> -> tensor<16x64xf16>
+  tile.store %t, %q[%i, %i, %i, %i] interleave 3 : tensor<16x64xf16>, memref<?x6x?x64xf16>
+  %v = tile.load %q[%i, %i, %i, %i] : memref<?x6x?x64xf16> -> tensor<16xf16>
+  tile.store %v, %q[%i, %i, %i, %i] interleave 3 : tensor<16xf16>, memref<?x6x?x64xf16>
+  tile.return
+}
+
+// CHECK-LABEL: func.func @num_sms
+// CHECK: tile.num_sms : index
+func.func @num_sms() -> index {
+  %n = tile.num_sms : index
+  return %n : index
+}

@@ -13,6 +13,40 @@ using namespace mlir::attn;
 
 #include "attn/Dialect/Attn/IR/AttnEnums.cpp.inc"
 
+/// What a schedule may say behind its sizes.
+static ParseResult parseScheduleKind(AsmParser &parser,
+                                     WarpRolesAttr &warpRoles,
+                                     DecodeAttr &decode) {
+  while (succeeded(parser.parseOptionalComma())) {
+    SMLoc loc = parser.getCurrentLocation();
+    StringRef name;
+    if (parser.parseKeyword(&name) || parser.parseEqual())
+      return failure();
+    ParseResult result = failure();
+    if (name == "warp_roles" && !warpRoles)
+      result = parser.parseCustomAttributeWithFallback(warpRoles);
+    else if (name == "decode" && !decode)
+      result = parser.parseCustomAttributeWithFallback(decode);
+    else
+      return parser.emitError(loc, "expected one warp_roles or decode");
+    if (result)
+      return failure();
+  }
+  return success();
+}
+
+static void printScheduleKind(AsmPrinter &printer, WarpRolesAttr warpRoles,
+                              DecodeAttr decode) {
+  if (warpRoles) {
+    printer << ", warp_roles = ";
+    printer.printStrippedAttrOrType(warpRoles);
+  }
+  if (decode) {
+    printer << ", decode = ";
+    printer.printStrippedAttrOrType(decode);
+  }
+}
+
 #define GET_ATTRDEF_CLASSES
 #include "attn/Dialect/Attn/IR/AttnAttributes.cpp.inc"
 
@@ -36,6 +70,22 @@ WarpRolesAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+LogicalResult DecodeAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 int64_t maxSplits, int64_t programsPerSM,
+                                 int64_t splitKeys) {
+  // Numbers of programs and keys are 32 bits.
+  constexpr int64_t kMaxCount = int64_t(1) << 16;
+  if (maxSplits < 1 || maxSplits > kMaxCount)
+    return emitError() << "max_splits must be in [1, " << kMaxCount << "], not "
+                       << maxSplits;
+  if (programsPerSM < 1 || programsPerSM > kMaxCount)
+    return emitError() << "programs_per_sm must be in [1, " << kMaxCount
+                       << "], not " << programsPerSM;
+  if (splitKeys < 0 || splitKeys > (int64_t(1) << 30))
+    return emitError() << "split_keys must be in [0, 2^30], not " << splitKeys;
+  return success();
+}
+
 LogicalResult
 ShortScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                           int64_t maxQLen, ScheduleAttr schedule) {
@@ -50,7 +100,7 @@ ShortScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t blockM, int64_t blockN,
                                    int64_t numStages, int64_t numWarps,
-                                   WarpRolesAttr warpRoles) {
+                                   WarpRolesAttr warpRoles, DecodeAttr decode) {
   if (blockM <= 0 || blockM > 1024 || blockM % 8 != 0)
     return emitError() << "block_m must be a multiple of 8 in [8, 1024], not "
                        << blockM;
@@ -61,5 +111,10 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "num_stages must be in [1, 8], not " << numStages;
   if (numWarps < 1 || numWarps > 32)
     return emitError() << "num_warps must be in [1, 32], not " << numWarps;
+  if (decode && warpRoles)
+    return emitError() << "a schedule with decode has no warp_roles";
+  if (decode && decode.getSplitKeys() % blockN != 0)
+    return emitError() << "split_keys must be a multiple of block_n = "
+                       << blockN << ", not " << decode.getSplitKeys();
   return success();
 }

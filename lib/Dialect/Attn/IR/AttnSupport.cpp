@@ -81,3 +81,9 @@ LogicalResult attn::verifySupported(AttentionOp op) {
     return failure();
   return verifySizes(op);
 }
+
+bool attn::isForDecode(Operation *kernel) {
+  auto schedule =
+      kernel->getAttrOfType<ScheduleAttr>(ScheduleAttr::getKernelAttrName());
+  return schedule && schedule.getDecode();
+}

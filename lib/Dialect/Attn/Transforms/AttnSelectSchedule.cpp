@@ -23,35 +23,52 @@ struct AttnSelectSchedulePass
     if (!info)
       return signalPassFailure();
     WalkResult result = getOperation().walk([&](AttentionOp op) {
-      return succeeded(select(op, *info)) ? WalkResult::advance()
-                                          : WalkResult::interrupt();
+      return succeeded(select(op, *info, decode)) ? WalkResult::advance()
+                                                  : WalkResult::interrupt();
     });
     if (result.wasInterrupted())
       signalPassFailure();
   }
 
-  static LogicalResult select(AttentionOp op, const TargetInfo &info) {
+  static LogicalResult select(AttentionOp op, const TargetInfo &info,
+                              bool decode) {
     if (failed(verifySupported(op)) || failed(verifyTarget(op, info)))
       return failure();
-    if (!op.getScheduleAttr() && failed(selectFromTable(op, info)))
+    if (!op.getScheduleAttr() && failed(selectFromTable(op, info, decode)))
       return failure();
     return verifySchedules(op, info);
   }
 
-  static LogicalResult selectFromTable(AttentionOp op, const TargetInfo &info) {
+  static LogicalResult selectFromTable(AttentionOp op, const TargetInfo &info,
+                                       bool decode) {
+    MLIRContext *context = op.getContext();
+    SmallVector<Attribute> shorter;
+    int64_t covered = 0;
+    SmallVector<const DecodeRow *> fewRows;
+    if (decode)
+      fewRows = lookupDecodeRows(op, info);
+    for (const DecodeRow *row : fewRows) {
+      covered = row->getMaxQLen(op);
+      shorter.push_back(
+          ShortScheduleAttr::get(context, covered, row->getSchedule(op)));
+    }
+    auto type = cast<ShapedType>(op.getQ().getType());
+    if (!type.isDynamicDim(2) && !shorter.empty()) {
+      auto only = cast<ShortScheduleAttr>(shorter.front());
+      op.setScheduleAttr(only.getSchedule());
+      return success();
+    }
     SmallVector<const ScheduleRow *> rows = lookupRows(op, info);
     if (rows.empty())
       return op.emitOpError("has no row in the schedule table for target ")
              << info.name << "; write a #attn.schedule on it";
-    MLIRContext *context = op.getContext();
     op.setScheduleAttr(rows.pop_back_val()->getSchedule(context));
-    if (rows.empty())
-      return success();
-    SmallVector<Attribute> shorter;
     for (const ScheduleRow *row : rows)
-      shorter.push_back(ShortScheduleAttr::get(context, row->maxQLen,
-                                               row->getSchedule(context)));
-    op.setShortSchedulesAttr(ArrayAttr::get(context, shorter));
+      if (row->maxQLen > covered)
+        shorter.push_back(ShortScheduleAttr::get(context, row->maxQLen,
+                                                 row->getSchedule(context)));
+    if (!shorter.empty())
+      op.setShortSchedulesAttr(ArrayAttr::get(context, shorter));
     return success();
   }
 };

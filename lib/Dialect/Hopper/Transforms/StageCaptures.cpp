@@ -1,6 +1,7 @@
 //===- StageCaptures.cpp - Captures through shared memory -----------------===//
 
 #include "attn/Dialect/Attn/IR/AttnOps.h"
+#include "attn/Dialect/Attn/IR/AttnSupport.h"
 #include "attn/Dialect/Hopper/Transforms/Passes.h"
 #include "attn/Target/TargetInfo.h"
 #include "llvm/Support/MathExtras.h"
@@ -162,7 +163,7 @@ struct HopperStageCapturesPass
   void runOnOperation() override {
     KernelOp kernel = getOperation();
     auto loops = llvm::to_vector(kernel.getBody().getOps<KVLoopOp>());
-    if (loops.size() == 1)
+    if (loops.size() == 1 && !attn::isForDecode(kernel))
       stageCaptures(kernel, loops.front());
   }
 

@@ -195,7 +195,13 @@ void LaunchOp::getEffects(
 //===----------------------------------------------------------------------===//
 
 static LogicalResult verifyAccess(Operation *op, RankedTensorType tile,
-                                  MemRefType memref, size_t numIndices) {
+                                  MemRefType memref, size_t numIndices,
+                                  int64_t interleave = 1) {
+  if (interleave < 1)
+    return op->emitOpError("interleave must be at least 1, not ") << interleave;
+  if (interleave > 1 && tile.getRank() >= memref.getRank())
+    return op->emitOpError("with interleave needs a dimension in front of "
+                           "those of the tile, to take matrices from");
   if (tile.getRank() < 1 || tile.getRank() > 2)
     return op->emitOpError("tile must have rank 1 or 2, not ") << tile;
   if (tile.getRank() > memref.getRank())
@@ -213,7 +219,7 @@ static LogicalResult verifyAccess(Operation *op, RankedTensorType tile,
 LogicalResult LoadOp::verify() {
   return verifyAccess(*this, getTileType(getResult()),
                       cast<MemRefType>(getSource().getType()),
-                      getIndices().size());
+                      getIndices().size(), getInterleave());
 }
 
 void LoadOp::getEffects(
@@ -252,7 +258,7 @@ LogicalResult GatherOp::verify() {
 LogicalResult StoreOp::verify() {
   return verifyAccess(*this, getTileType(getValue()),
                       cast<MemRefType>(getDest().getType()),
-                      getIndices().size());
+                      getIndices().size(), getInterleave());
 }
 
 void StoreOp::getEffects(

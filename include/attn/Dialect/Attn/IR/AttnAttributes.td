@@ -54,6 +54,39 @@ def Attn_WarpRolesAttr : AttrDef<AttnDialect, "WarpRoles"> {
   }];
 }
 
+def Attn_DecodeAttr : AttrDef<AttnDialect, "Decode"> {
+  let mnemonic = "decode";
+  let summary = "How a kernel for few queries fills the device";
+  let description = [{
+    The query heads that share a KV head are rows of one tile, query by query,
+    so that K and V are read once for all of them. The keys are cut into parts
+    of whole steps of the KV loop, a program each; where there are several, they
+    leave partial results in memory, and a second kernel merges them.
+
+    - `max_splits`: parts at most. With 1 there is no second kernel.
+    - `programs_per_sm`: there are about as many parts as it takes to give every
+      multiprocessor this many programs.
+    - `split_keys`: keys in a part, a multiple of `block_n`, whatever the
+      device; 0 leaves it to `programs_per_sm`.
+
+    On targets with warp roles such a kernel has none.
+
+    ```mlir
+    #attn.decode<max_splits = 64, programs_per_sm = 4>
+    ```
+  }];
+  let parameters = (ins
+    DefaultValuedParameter<"int64_t", "64">:$max_splits,
+    DefaultValuedParameter<"int64_t", "4">:$programs_per_sm,
+    DefaultValuedParameter<"int64_t", "0">:$split_keys);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Whether there may be several parts.
+    bool splits() const { return getMaxSplits() > 1; }
+  }];
+}
+
 def Attn_ScheduleAttr : AttrDef<AttnDialect, "Schedule"> {
   let mnemonic = "schedule";
   let summary = "How one attention operator is cut into tiles and stages";
@@ -62,12 +95,14 @@ def Attn_ScheduleAttr : AttrDef<AttnDialect, "Schedule"> {
     target, and a user may write one on the operator instead, which is then
     checked against the target's budget.
 
-    - `block_m`: query rows a program computes.
+    - `block_m`: query rows a program computes; of all heads of a KV head with
+      `decode`.
     - `block_n`: keys a step of the KV loop takes.
     - `num_stages`: K and V tiles held in shared memory at a time (1 = no
       overlap of loads with compute). The CPU ignores it.
     - `num_warps`: warps of a program. The CPU ignores it.
     - `warp_roles`: of kernels with warp roles; others ignore it.
+    - `decode`: makes it a kernel for few queries.
 
     ```mlir
     #attn.schedule<block_m = 128, block_n = 64, num_stages = 2, num_warps = 4>
@@ -75,11 +110,12 @@ def Attn_ScheduleAttr : AttrDef<AttnDialect, "Schedule"> {
   }];
   let parameters = (ins "int64_t":$blockM, "int64_t":$blockN,
                         "int64_t":$numStages, "int64_t":$numWarps,
-                        OptionalParameter<"::mlir::attn::WarpRolesAttr">:$warpRoles);
+                        OptionalParameter<"::mlir::attn::WarpRolesAttr">:$warpRoles,
+                        OptionalParameter<"::mlir::attn::DecodeAttr">:$decode);
   let assemblyFormat = [{
     `<` `block_m` `=` $blockM `,` `block_n` `=` $blockN `,`
     `num_stages` `=` $numStages `,` `num_warps` `=` $numWarps
-    (`,` `warp_roles` `=` $warpRoles^)? `>`
+    `` custom<ScheduleKind>($warpRoles, $decode) `>`
   }];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

@@ -121,6 +121,10 @@ def AttentionOp : Attn_Op<"attention", [
     it in. With `short_schedules`, which go by increasing query length, it is
     for the sequences that are longer than all of theirs.
 
+    With `batch_invariant` a row's result is the same to the last bit whatever
+    else is in the batch: the number of parts that a schedule cuts the keys into
+    then depends on their length alone, not on the batch and the device.
+
     Example:
 
     ```mlir
@@ -150,7 +154,8 @@ def AttentionOp : Attn_Op<"attention", [
     Attn_Shaped4D:$o, Optional<Attn_Shaped>:$lse,
     OptionalAttr<F32Attr>:$scale,
     OptionalAttr<Attn_ScheduleAttr>:$schedule,
-    OptionalAttr<Attn_ShortScheduleArrayAttr>:$short_schedules);
+    OptionalAttr<Attn_ShortScheduleArrayAttr>:$short_schedules,
+    UnitAttr:$batch_invariant);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region AnyRegion:$score_mod, AnyRegion:$mask_mod);
 

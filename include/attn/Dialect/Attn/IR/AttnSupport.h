@@ -11,6 +11,10 @@ namespace mlir::attn {
 /// lowering can serve `op` yet. The operator's form is legal IR all the same.
 LogicalResult verifySupported(AttentionOp op);
 
+/// Whether a tile.kernel was made for a schedule with decode. Its rows don't
+/// fill a warpgroup: it takes no warp roles on any target.
+bool isForDecode(Operation *kernel);
+
 } // namespace mlir::attn
 
 #endif // ATTN_DIALECT_ATTN_IR_ATTNSUPPORT_H

@@ -28,17 +28,34 @@ def AttnInsertChecks : Pass<"attn-insert-checks", "::mlir::func::FuncOp"> {
                            "::mlir::arith::ArithDialect"];
 }
 
+def AttnLowerMerge : Pass<"attn-lower-merge", "::mlir::func::FuncOp"> {
+  let summary = "Lowers merges of partial results to elementwise linalg ops";
+  let description = [{
+    An `attn.merge` becomes one `linalg.generic` for the output and one for the
+    lse, in f32. Dynamic sizes must agree, which `cf.assert` checks before any
+    launch. Runs on tensors.
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect",
+                           "::mlir::cf::ControlFlowDialect",
+                           "::mlir::math::MathDialect",
+                           "::mlir::tensor::TensorDialect",
+                           "::mlir::arith::ArithDialect"];
+}
+
 def AttnSelectSchedule : Pass<"attn-select-schedule", "::mlir::func::FuncOp"> {
   let summary = "Gives every attention operator a schedule for the target";
   let description = [{
     Attaches the `#attn.schedule` of the schedule table's row for (target,
-    element type, head dimension, masked). A schedule that the operator already
+    element type, head dimension, masked), and those for few queries unless
+    their number is static and large. A schedule that the operator already
     has is kept and checked: one that needs more shared memory than a program
     of the target may use is an error that itemises the bytes.
   }];
   let options = [
     Option<"target", "target", "std::string", /*default=*/"\"cpu\"",
-           "Target to schedule for: cpu, sm_80 or sm_90a">
+           "Target to schedule for: cpu, sm_80 or sm_90a">,
+    Option<"decode", "decode", "bool", /*default=*/"true",
+           "Whether few queries get schedules of their own">
   ];
 }
 

@@ -112,6 +112,19 @@ def LaunchOp : Tile_Op<"launch", [
   let hasVerifier = 1;
 }
 
+def NumSMsOp : Tile_Op<"num_sms", [Pure]> {
+  let summary = "Multiprocessors of the device that runs the plan, in host code";
+  let description = [{
+    On a CPU, the threads that run programs.
+
+    ```mlir
+    %n = tile.num_sms : index
+    ```
+  }];
+  let results = (outs Index:$count);
+  let assemblyFormat = "attr-dict `:` type($count)";
+}
+
 def ProgramIdOp : Tile_Op<"program_id", [Pure]> {
   let summary = "The number of this program";
   let results = (outs I32:$id);
@@ -131,15 +144,30 @@ def LoadOp : Tile_Op<"load", [
     (i, j) is `source[..., row + i, col + j]`, and 0 where that lies outside
     the memref's sizes. Indices are i32; addresses are computed in 64 bits.
 
+    With `interleave` g, the rows of g neighbouring matrices (of a tile of rank
+    1, elements of g neighbouring vectors) come in turn: row r, counted from row
+    0, is row r / g of the matrix r % g, the first of which the index in front
+    of the row's says. All g exist.
+
     ```mlir
     %t = tile.load %k[%b, %h, %row, %zero]
       : memref<?x4x?x64xbf16, strided<[?, ?, ?, 1]>> -> tensor<64x64xbf16>
+    %q = tile.load %q[%b, %h, %row, %zero] interleave 4
+      : memref<?x16x?x64xbf16, strided<[?, ?, ?, 1]>> -> tensor<16x64xbf16>
     ```
   }];
-  let arguments = (ins AnyMemRef:$source, Variadic<I32>:$indices);
+  let arguments = (ins AnyMemRef:$source, Variadic<I32>:$indices,
+                       DefaultValuedAttr<I64Attr, "1">:$interleave);
   let results = (outs Tile_Tile:$result);
-  let assemblyFormat =
-      "$source `[` $indices `]` attr-dict `:` type($source) `->` type($result)";
+  let builders = [OpBuilder<(ins "::mlir::Type":$result,
+                                 "::mlir::Value":$source,
+                                 "::mlir::ValueRange":$indices), [{
+    build($_builder, $_state, result, source, indices, /*interleave=*/1);
+  }]>];
+  let assemblyFormat = [{
+    $source `[` $indices `]` (`interleave` $interleave^)? attr-dict `:`
+    type($source) `->` type($result)
+  }];
   let hasVerifier = 1;
 }
 
@@ -176,7 +204,7 @@ def StoreOp : Tile_Op<"store", [
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "Stores a tile; elements outside the memref are dropped";
   let description = [{
-    Positions are those of `tile.load`.
+    Positions are those of `tile.load`, with `interleave` too.
 
     ```mlir
     tile.store %t, %o[%b, %h, %row, %zero]
@@ -184,9 +212,17 @@ def StoreOp : Tile_Op<"store", [
     ```
   }];
   let arguments = (ins Tile_Tile:$value, AnyMemRef:$dest,
-                       Variadic<I32>:$indices);
-  let assemblyFormat =
-      "$value `,` $dest `[` $indices `]` attr-dict `:` type($value) `,` type($dest)";
+                       Variadic<I32>:$indices,
+                       DefaultValuedAttr<I64Attr, "1">:$interleave);
+  let builders = [OpBuilder<(ins "::mlir::Value":$value,
+                                 "::mlir::Value":$dest,
+                                 "::mlir::ValueRange":$indices), [{
+    build($_builder, $_state, value, dest, indices, /*interleave=*/1);
+  }]>];
+  let assemblyFormat = [{
+    $value `,` $dest `[` $indices `]` (`interleave` $interleave^)? attr-dict `:`
+    type($value) `,` type($dest)
+  }];
   let hasVerifier = 1;
 }
 
