@@ -59,22 +59,46 @@ static llvm::Error checkSizes(const AttentionSpec &spec) {
   return llvm::Error::success();
 }
 
-/// func @attention(q, k, v, captures..., [scales,] o [, lse]) with one
-/// attn.attention.
+namespace {
+/// The arguments that say where sequences lie, and their types.
+struct SequenceArgument {
+  StringRef name;
+  bool isThere;
+  int64_t rank;
+};
+} // namespace
+
+static std::array<SequenceArgument, 4>
+getSequenceArguments(const AttentionSpec &spec) {
+  return {{{"cu_seqlens_q", spec.hasCuSeqlensQ, 1},
+           {"cu_seqlens_k", spec.hasCuSeqlensK, 1},
+           {"seqused_k", spec.hasSeqUsedK, 1},
+           {"block_table", spec.pageSize.has_value(), 2}}};
+}
+
+/// func @attention(q, k, v, captures..., [scales,] sequences..., o [, lse])
+/// with one attn.attention.
 static OwningOpRef<ModuleOp> buildModule(const AttentionSpec &spec,
                                          MLIRContext &context) {
   auto location = FileLineColLoc::get(&context, "attention", 1, 1);
   ImplicitLocOpBuilder builder(location, &context);
   OwningOpRef<ModuleOp> module = ModuleOp::create(location);
   constexpr int64_t kDynamic = ShapedType::kDynamic;
-  auto getType = [&](int64_t heads, int64_t headDim, ::attn::DType dtype) {
-    return RankedTensorType::get({kDynamic, heads, kDynamic, headDim},
-                                 getElementType(dtype, builder));
+  const int64_t qBatch = spec.hasCuSeqlensQ ? 1 : kDynamic;
+  auto getQueryType = [&](int64_t headDim, ::attn::DType dtype) {
+    return RankedTensorType::get(
+        {qBatch, spec.numQueryHeads, kDynamic, headDim},
+        getElementType(dtype, builder));
   };
-  SmallVector<Type> inputs = {
-      getType(spec.numQueryHeads, spec.qkHeadDim, spec.dtype),
-      getType(spec.numKVHeads, spec.qkHeadDim, spec.dtype),
-      getType(spec.numKVHeads, spec.vHeadDim, spec.dtype)};
+  auto getKeyType = [&](int64_t headDim) {
+    return RankedTensorType::get({spec.hasCuSeqlensK ? 1 : kDynamic,
+                                  spec.numKVHeads,
+                                  spec.pageSize.value_or(kDynamic), headDim},
+                                 getElementType(spec.dtype, builder));
+  };
+  SmallVector<Type> inputs = {getQueryType(spec.qkHeadDim, spec.dtype),
+                              getKeyType(spec.qkHeadDim),
+                              getKeyType(spec.vHeadDim)};
   SmallVector<StringRef> names = {"q", "k", "v"};
   for (const ::attn::CaptureSpec &capture : spec.captures) {
     inputs.push_back(getCaptureType(capture, builder));
@@ -86,15 +110,21 @@ static OwningOpRef<ModuleOp> buildModule(const AttentionSpec &spec,
           RankedTensorType::get({kDynamic, heads}, builder.getF32Type()));
     names.append({"q_scale", "k_scale", "v_scale"});
   }
+  for (const SequenceArgument &argument : getSequenceArguments(spec)) {
+    if (!argument.isThere)
+      continue;
+    inputs.push_back(RankedTensorType::get(
+        SmallVector<int64_t>(argument.rank, kDynamic), builder.getI32Type()));
+    names.push_back(argument.name);
+  }
   names.append({"o", "lse"});
   const ::attn::DType defaultOutput =
       ::attn::getByteSize(spec.dtype) == 1 ? ::attn::DType::BF16 : spec.dtype;
   SmallVector<Type> outputs = {
-      getType(spec.numQueryHeads, spec.vHeadDim,
-              spec.outputDType.value_or(defaultOutput))};
+      getQueryType(spec.vHeadDim, spec.outputDType.value_or(defaultOutput))};
   if (spec.returnLse)
     outputs.push_back(RankedTensorType::get(
-        {kDynamic, spec.numQueryHeads, kDynamic}, builder.getF32Type()));
+        {qBatch, spec.numQueryHeads, kDynamic}, builder.getF32Type()));
   SmallVector<Type> arguments = inputs;
   llvm::append_range(arguments, outputs);
 
@@ -114,12 +144,19 @@ static OwningOpRef<ModuleOp> buildModule(const AttentionSpec &spec,
   auto getScale = [&](size_t index) {
     return scales.empty() ? none : Value(scales[index]);
   };
+  std::array<Value, 4> sequences;
+  size_t next = 3 + spec.captures.size() + scales.size();
+  for (auto [value, argument] :
+       llvm::zip_equal(sequences, getSequenceArguments(spec)))
+    if (argument.isThere)
+      value = values[next++];
   auto attention = mlir::attn::AttentionOp::create(
       builder, outputs, values[0], values[1], values[2],
       /*captures=*/ValueRange(values.slice(3, spec.captures.size())),
       /*scale_value=*/none,
-      /*sink=*/none, /*cu_q=*/none, /*cu_k=*/none, /*kv_len=*/none,
-      /*block_table=*/none, /*q_scale=*/getScale(0), /*k_scale=*/getScale(1),
+      /*sink=*/none, /*cu_q=*/sequences[0], /*cu_k=*/sequences[1],
+      /*kv_len=*/sequences[2], /*block_table=*/sequences[3],
+      /*q_scale=*/getScale(0), /*k_scale=*/getScale(1),
       /*v_scale=*/getScale(2), output, spec.returnLse ? values.back() : none,
       spec.scale ? builder.getF32FloatAttr(*spec.scale) : FloatAttr(),
       /*schedule=*/{}, /*short_schedules=*/{});

@@ -41,6 +41,7 @@ private:
   llvm::Error checkBinding(const Argument &argument,
                            const Tensor &tensor) const;
   llvm::Error runChecks() const;
+  llvm::Error evaluateSequenceLimits();
   void placeArguments();
   llvm::Error placeZeroedBuffers();
   llvm::Error addStep(const Step &step);
@@ -75,6 +76,8 @@ llvm::Expected<BoundPlan> PlanBinder::bind() {
   if (llvm::Error error = checkBindings())
     return std::move(error);
   if (llvm::Error error = runChecks())
+    return std::move(error);
+  if (llvm::Error error = evaluateSequenceLimits())
     return std::move(error);
   placeArguments();
   if (llvm::Error error = placeZeroedBuffers())
@@ -147,6 +150,21 @@ llvm::Error PlanBinder::runChecks() const {
     if (*holds == 0)
       return llvm::createStringError("'" + manifest.entry +
                                      "': " + check.message);
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error PlanBinder::evaluateSequenceLimits() {
+  for (const SequenceCheck &check : manifest.sequences) {
+    BoundPlan::SequenceLimits &limits = plan.sequenceLimits.emplace_back();
+    for (auto [expr, value] : {std::pair(&check.qRows, &limits.qRows),
+                               {&check.kBatches, &limits.kBatches},
+                               {&check.kRows, &limits.kRows}}) {
+      llvm::Expected<int64_t> size = evaluateSize(*expr, "a size");
+      if (!size)
+        return size.takeError();
+      *value = *size;
+    }
   }
   return llvm::Error::success();
 }
@@ -336,6 +354,12 @@ PlanBinder::evaluateTensorMap(const TensorMapRecipe &recipe) const {
     // The stride of a single element says nothing: take one that is aligned.
     shape.strides.push_back(size == 1 ? shape.dims[0] * kStrideAlignment
                                       : *stride * getByteSize(recipe.dtype));
+  }
+  if (recipe.lead) {
+    llvm::Expected<int64_t> lead = evaluateSize(*recipe.lead, "a lead");
+    if (!lead)
+      return lead.takeError();
+    shape.leadBytes = *lead * getByteSize(recipe.dtype);
   }
   return shape;
 }

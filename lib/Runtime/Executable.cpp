@@ -1,6 +1,7 @@
 //===- Executable.cpp - A manifest and its code, ready to run -------------===//
 
 #include "attn/Runtime/Executable.h"
+#include "attn/Runtime/SequenceChecks.h"
 #include "attn/Runtime/TensorMaps.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -50,6 +51,11 @@ Executable::bind(llvm::ArrayRef<Tensor> arguments) const {
       BoundPlan::create(manifest, device.getNumSMs(), arguments);
   if (!plan)
     return plan.takeError();
+  auto read = [&](unsigned argument) -> llvm::Expected<Tensor> {
+    return arguments[argument];
+  };
+  if (llvm::Error error = checkSequences(manifest, *plan, read))
+    return std::move(error);
   auto arena = DeviceMemory::allocate(device, plan->arenaBytes);
   if (!arena)
     return arena.takeError();

@@ -2,9 +2,11 @@
 
 #include "attn/Runtime/Launcher.h"
 #include "attn/Runtime/HostWork.h"
+#include "attn/Runtime/SequenceChecks.h"
 #include "attn/Runtime/TensorMaps.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
+#include "llvm/Support/Process.h"
 #include <map>
 #include <mutex>
 
@@ -61,10 +63,21 @@ struct Launcher::State {
   std::vector<std::unique_ptr<Workspace>> capturedWorkspaces;
   /// Zeroing goes through the device's own stream, which takes one thread.
   std::mutex zeroingMutex;
+  bool checksSequences = false;
 };
 
+/// Whether `name` is set to something else than 0.
+static bool isSetInEnvironment(llvm::StringRef name) {
+  const std::optional<std::string> value = llvm::sys::Process::GetEnv(name);
+  return value && !value->empty() && *value != "0";
+}
+
 Launcher::Launcher(const Executable &executable)
-    : executable(executable), state(std::make_unique<State>()) {}
+    : executable(executable), state(std::make_unique<State>()) {
+  state->checksSequences = !executable.getManifest().sequences.empty() &&
+                           (!executable.getDevice().isGPU() ||
+                            isSetInEnvironment("ATTNC_CHECK_INPUTS"));
+}
 
 Launcher::~Launcher() = default;
 
@@ -345,6 +358,36 @@ getPrepassAddresses(const BoundPlan &plan,
   return addresses;
 }
 
+llvm::Error
+Launcher::checkSequences(const BoundPlan &plan, Stream stream,
+                         llvm::ArrayRef<TensorView> arguments) const {
+  Device &device = executable.getDevice();
+  llvm::Expected<bool> isCapturing = device.isCapturing(stream);
+  if (!isCapturing)
+    return isCapturing.takeError();
+  if (*isCapturing)
+    return llvm::createStringError(
+        "ATTNC_CHECK_INPUTS can't check a launch that is being captured");
+  // What computes the numbers may still be under way.
+  if (llvm::Error error = device.synchronize(stream))
+    return error;
+  auto read = [&](unsigned argument) -> llvm::Expected<Tensor> {
+    const TensorView &view = arguments[argument];
+    const Tensor there =
+        Tensor::borrow(view.dtype, view.shape, view.strides, view.data);
+    const int64_t count = there.getFootprintBytes() / getByteSize(view.dtype);
+    llvm::Expected<Tensor> here = Tensor::allocate(view.dtype, {count});
+    if (!here)
+      return here.takeError();
+    if (llvm::Error error = device.download(
+            here->getData(), reinterpret_cast<DeviceAddress>(view.data),
+            there.getFootprintBytes()))
+      return std::move(error);
+    return here->withView(view.shape, view.strides);
+  };
+  return attn::checkSequences(executable.getManifest(), plan, read);
+}
+
 llvm::Error Launcher::launch(Stream stream,
                              llvm::ArrayRef<TensorView> arguments,
                              const LaunchOptions &options) {
@@ -355,6 +398,9 @@ llvm::Error Launcher::launch(Stream stream,
                                          (*plan)->needsMemory, arguments))
     return error;
   const BoundPlan &bound = (*plan)->bound;
+  if (state->checksSequences)
+    if (llvm::Error error = checkSequences(bound, stream, arguments))
+      return error;
   if (bound.arenaBytes == 0)
     return enqueue(**plan, nullptr, stream, arguments, /*hasPrepass=*/false);
   llvm::Expected<Workspace *> workspace = getWorkspace(stream);

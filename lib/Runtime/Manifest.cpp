@@ -43,6 +43,7 @@ private:
   bool parseShape(const Object &json, Argument &argument, Path path);
   bool parseValue(const Object &json, Argument &argument, Path path);
   bool parseCheck(const Value &json, Path path);
+  bool parseSequences(const Value &json, Path path);
   bool parseKernel(const Value &json, Path path);
   bool parseExtents(const Object &json, StringLiteral key,
                     std::array<int64_t, 3> &extents, Path path);
@@ -133,6 +134,10 @@ bool ManifestParser::parse(const Value &rootValue, Path path) {
          forEachElement(
              *root, "checks", path,
              [&](const Value &v, Path p) { return parseCheck(v, p); }) &&
+         (!root->get("sequences") ||
+          forEachElement(
+              *root, "sequences", path,
+              [&](const Value &v, Path p) { return parseSequences(v, p); })) &&
          forEachElement(
              *root, "kernels", path,
              [&](const Value &v, Path p) { return parseKernel(v, p); }) &&
@@ -240,6 +245,41 @@ bool ManifestParser::parseCheck(const Value &value, Path path) {
       !getString(*json, "message", check.message, path))
     return false;
   manifest.checks.push_back(std::move(check));
+  return true;
+}
+
+bool ManifestParser::parseSequences(const Value &value, Path path) {
+  const Object *json = value.getAsObject();
+  if (!json)
+    return fail(path, "needs an object");
+  SequenceCheck check;
+  if (!getExpr(*json, "q_rows", check.qRows, path) ||
+      !getExpr(*json, "k_batches", check.kBatches, path) ||
+      !getExpr(*json, "k_rows", check.kRows, path))
+    return false;
+  struct Operand {
+    StringLiteral key;
+    std::optional<unsigned> *argument;
+    size_t rank;
+  };
+  for (auto [key, argument, rank] : {Operand{"cu_q", &check.cuQ, 1},
+                                     {"cu_k", &check.cuK, 1},
+                                     {"kv_len", &check.kvLen, 1},
+                                     {"block_table", &check.blockTable, 2}}) {
+    if (!json->get(key))
+      continue;
+    auto found = argumentIndices.find(json->getString(key).value_or(""));
+    if (found == argumentIndices.end())
+      return fail(path.field(key), "needs the name of an argument");
+    const Argument &tensor = manifest.arguments[found->second];
+    if (!tensor.isTensor || tensor.dtype != DType::I32 ||
+        tensor.shape.size() != rank)
+      return fail(path.field(key), "needs a tensor of i32 numbers");
+    *argument = found->second;
+  }
+  if (check.blockTable && !check.kvLen)
+    return fail(path.field("block_table"), "needs 'kv_len' beside it");
+  manifest.sequences.push_back(std::move(check));
   return true;
 }
 
@@ -426,6 +466,8 @@ bool ManifestParser::parseTensorMap(const Object &json, TensorMapRecipe &map,
   };
   if (!parseExprs("dims", map.dims) || !parseExprs("strides", map.strides) ||
       !forEachElement(json, "box", path, parseExtent))
+    return false;
+  if (json.get("lead") && !getExpr(json, "lead", map.lead, path))
     return false;
   const size_t rank = map.dims.size();
   if (rank < 2 || rank > kMaxTensorMapRank)

@@ -23,7 +23,9 @@ static std::string findObstacle(DeviceAddress address,
     return llvm::formatv("its base lies {0} bytes past a multiple of {1} bytes",
                          rest, kAlignment);
   for (auto [index, stride] : llvm::enumerate(map.strides)) {
-    const size_t dim = map.strides.size() - 1 - index;
+    // A map with a lead has the rows' stride once more, last.
+    const size_t rank = map.strides.size() + (map.leadBytes == 0 ? 1 : 0);
+    const size_t dim = rank - 2 - index;
     if (stride % kAlignment != 0)
       return llvm::formatv("the stride of dimension {0} is {1} bytes, no "
                            "multiple of {2}",
@@ -43,7 +45,8 @@ attn::encodeTensorMap(Device &device, const Manifest &manifest,
   std::string obstacle = findObstacle(address, *parameter.map);
   if (obstacle.empty()) {
     EncodedTensorMap map;
-    llvm::Error error = device.encodeTensorMap(address, *parameter.map, map);
+    llvm::Error error = device.encodeTensorMap(
+        address - parameter.map->leadBytes, *parameter.map, map);
     if (!error)
       return map;
     obstacle = llvm::toString(std::move(error));

@@ -217,8 +217,10 @@ std::string attn::getUnserved(AttentionOp op, const TargetInfo &target) {
     os << '\'' << op.getElementType() << '\'';
   else if (auto dim = getHeadDimWithoutTMA(op); target.hasWarpRoles && dim)
     os << "a head dimension of " << *dim;
-  else if (target.hasWarpRoles && op.hasDeviceLengths())
-    os << "attention with lengths that only the device knows";
+  else if (op.isQuantized() && op.hasDeviceLengths())
+    os << "8-bit floats with lengths that only the device knows";
+  else if (target.hasWarpRoles && op.getBlockTable())
+    os << "a block_table, whose pages TMA can't follow,";
   return what;
 }
 

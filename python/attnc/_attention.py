@@ -33,6 +33,10 @@ def attention(
     mask_mod=None,
     return_lse=False,
     batch_invariant=False,
+    cu_seqlens_q=None,
+    cu_seqlens_k=None,
+    seqused_k=None,
+    block_table=None,
     backend="auto",
     out=None,
     stream=None,
@@ -52,7 +56,18 @@ def attention(
     (%s: f32, %b: i32, %h: i32, %q_idx: i32, %kv_idx: i32) and, without %s,
     of a mask; they apply after the other rules. `return_lse`: also the log of
     the sum of exp, float32 [B, H, N]. `batch_invariant`: a row's result is the
-    same to the last bit whatever else is in the batch. `backend`: "auto", "fused", "naive",
+    same to the last bit whatever else is in the batch.
+
+    Sequences of lengths that only the device knows take int32 tensors of
+    FlashAttention's names (docs/Sequences.md). `cu_seqlens_q` [S + 1]: q is
+    [1, H, T, D] and sequence s has its rows cu_seqlens_q[s] up to
+    cu_seqlens_q[s + 1]; `cu_seqlens_k` the same of k and v. `seqused_k` [S]: how
+    many keys a sequence has, from its first one on (of a cache, what
+    FlashAttention calls cache_seqlens). `block_table` [S, P]: k and v are
+    pages [pages, Hkv, page, D], and seqused_k is needed. FlashAttention's
+    layouts are views: q.transpose(0, 1)[None], k_cache.transpose(1, 2).
+
+    `backend`: "auto", "fused", "naive",
     "inplace", "math".
 
     Kernels are compiled once for each kind of operator; all batches and lengths
@@ -68,6 +83,8 @@ def attention(
             raise NotImplementedError("batch_invariant isn't supported under torch.compile")
         if q_descale is not None or k_descale is not None or v_descale is not None:
             raise NotImplementedError("q_descale, k_descale and v_descale aren't supported under torch.compile")
+        if any(x is not None for x in (cu_seqlens_q, cu_seqlens_k, seqused_k, block_table)):
+            raise NotImplementedError("packed sequences and caches aren't supported under torch.compile")
         _check_shapes(q, k, v, enable_gqa)
         return _torch.call(
             q, k, v, attn_mask, alibi_slopes, is_causal, window_size, softcap, scale, score_mod,
@@ -76,25 +93,28 @@ def attention(
     return run(
         q, k, v, attn_mask=attn_mask, is_causal=is_causal, window_size=window_size, softcap=softcap,
         alibi_slopes=alibi_slopes, scale=scale, enable_gqa=enable_gqa, score_mod=score_mod,
-        mask_mod=mask_mod, return_lse=return_lse, backend=backend, out=out, stream=stream,
+        mask_mod=mask_mod, return_lse=return_lse, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k,
+        seqused_k=seqused_k, block_table=block_table, backend=backend, out=out, stream=stream,
         descales=(q_descale, k_descale, v_descale), batch_invariant=batch_invariant,
     )  # fmt: skip
 
 
 def run(
     q, k, v, *, attn_mask, is_causal, window_size, softcap, alibi_slopes, scale, score_mod, mask_mod,
-    return_lse, backend, enable_gqa=True, out=None, stream=None, descales=(None, None, None),
+    return_lse, backend, cu_seqlens_q=None, cu_seqlens_k=None, seqused_k=None, block_table=None,
+    enable_gqa=True, out=None, stream=None, descales=(None, None, None),
     batch_invariant=False,
 ):  # fmt: skip
     """attention() on tensors that have values."""
     if descales[0] is not None and tuple(descales[0].shape) != (1,) and descales[0].shape[-1] != q.shape[1]:
         descales = (_spread_heads(descales[0], q.shape[1]), *descales[1:])
-    given = [tensor for tensor in (q, k, v, attn_mask, alibi_slopes, *descales) if tensor is not None]
+    sequences = (cu_seqlens_q, cu_seqlens_k, seqused_k, block_table)
+    given = [tensor for tensor in (q, k, v, attn_mask, alibi_slopes, *descales, *sequences) if tensor is not None]
     if out is not None:
         given += out if isinstance(out, (tuple, list)) else (out,)
     options = (
         attn_mask is None, alibi_slopes is None, out is None, is_causal, tuple(window_size), softcap,
-        scale, score_mod, mask_mod, return_lse, backend, enable_gqa, *[x is None for x in descales],
+        scale, score_mod, mask_mod, return_lse, backend, enable_gqa, *(x is None for x in (*descales, *sequences)),
         batch_invariant,
     )  # fmt: skip
     replay, _ = _replays.find(given, *options)
@@ -107,11 +127,16 @@ def run(
     captures, types = [], {}
     if attn_mask is not None:
         mask = attn_mask if len(attn_mask.shape) == 4 else attn_mask[(None,) * (4 - len(attn_mask.shape))]
-        sizes = (q.shape[0], q.shape[1], q.shape[2], k.shape[2])
+        sizes = (
+            _count_sequences(q, k, *sequences),
+            q.shape[1],
+            None if cu_seqlens_q is not None else q.shape[2],
+            None if any(x is not None for x in sequences[1:]) else k.shape[2],
+        )
         types["mask"] = _get_capture_type("attn_mask", mask, sizes, _MASK_DTYPES)
         captures.append(mask)
     if alibi_slopes is not None:
-        sizes = (q.shape[0], q.shape[1])[2 - len(alibi_slopes.shape) :]
+        sizes = (_count_sequences(q, k, *sequences), q.shape[1])[2 - len(alibi_slopes.shape) :]
         types["slopes"] = _get_capture_type("alibi_slopes", alibi_slopes, sizes, ("f32",))
         captures.append(alibi_slopes)
     scales = {}
@@ -124,13 +149,21 @@ def run(
         first = out[0] if isinstance(out, (tuple, list)) else out
         dtypes = tuple(_tensors.name_of(tensor.dtype) for tensor in (q, k, v))
         dtypes += ("bf16" if first is None else _tensors.name_of(first.dtype),)
+    lengths = {}
+    for name, tensor, rank in zip(_SEQUENCE_OPERANDS, sequences, (1, 1, 1, 2)):
+        if tensor is None:
+            continue
+        if _tensors.name_of(tensor.dtype) != "i32" or len(tensor.shape) != rank:
+            raise TypeError(f"{_SEQUENCE_OPERANDS[name]} must be an int32 tensor of {rank} dimensions")
+        lengths[name] = tensor
+    page = k.shape[2] if block_table is not None else None
     kernel = _get_kernel(
         dtypes, q.shape[1], k.shape[1], q.shape[3], v.shape[3], bool(is_causal),
         tuple(window_size), float(softcap), types.get("mask"), types.get("slopes"),
         None if scale is None else float(scale), score_mod, mask_mod, bool(return_lse),
-        _VARIANTS[backend], device, tuple(scales.items()), bool(batch_invariant),
+        tuple(lengths), page, _VARIANTS[backend], device, tuple(scales.items()), bool(batch_invariant),
     )  # fmt: skip
-    result, replay = kernel.launch((q, k, v, *captures), out, stream)
+    result, replay = kernel.launch((q, k, v, *captures, *lengths.values()), out, stream)
     if replay is not None:
         _replays.add(_replays.find(given, *options)[1], replay)
     return result
@@ -155,13 +188,26 @@ def _get_descale_type(name, tensor, descale):
     return f"tensor<{'?x' if len(shape) == 2 else ''}{shape[-1]}xf32>"
 
 
+# The operator's names for what FlashAttention calls so.
+_SEQUENCE_OPERANDS = {
+    "cu_q": "cu_seqlens_q",
+    "cu_k": "cu_seqlens_k",
+    "kv_len": "seqused_k",
+    "block_table": "block_table",
+}
+
+
+def _count_sequences(q, k, cu_seqlens_q, cu_seqlens_k, seqused_k, block_table):
+    return q.shape[0] if cu_seqlens_q is None else cu_seqlens_q.shape[0] - 1
+
+
 def _get_capture_type(name, tensor, sizes, dtypes):
-    """Of a tensor that broadcasts to `sizes`; a size of 1 is static, which broadcasts it."""
+    """Of a tensor that broadcasts to `sizes`, of which None is any; a size of 1 is static, which broadcasts it."""
     dtype = _tensors.name_of(tensor.dtype)
     if dtype not in dtypes:
         raise TypeError(f"{name} of {tensor.dtype} isn't supported; known are {', '.join(dtypes)}")
     shape = tuple(tensor.shape)
-    if len(shape) != len(sizes) or any(n not in (1, size) for n, size in zip(shape, sizes)):
+    if len(shape) != len(sizes) or any(size is not None and n not in (1, size) for n, size in zip(shape, sizes)):
         raise ValueError(f"{name} of shape {shape} doesn't broadcast to {sizes}")
     return f"tensor<{''.join('1x' if n == 1 else '?x' for n in shape)}{dtype}>"
 
@@ -179,12 +225,12 @@ def _check_shapes(q, k, v, enable_gqa):
 @functools.lru_cache(maxsize=256)
 def _get_kernel(
     dtypes, heads, kv_heads, qk_dim, v_dim, is_causal, window, softcap, mask_type, slopes_type, scale,
-    score_mod, mask_mod, return_lse, variant, device, scales, batch_invariant,
+    score_mod, mask_mod, return_lse, lengths, page, variant, device, scales, batch_invariant,
 ):  # fmt: skip
     captures = {"mask": mask_type, "slopes": slopes_type}
     captures = {name: type_ for name, type_ in captures.items() if type_}
     text = _print_module(
-        dtypes, heads, kv_heads, qk_dim, v_dim, scale, return_lse, captures, dict(scales),
+        dtypes, heads, kv_heads, qk_dim, v_dim, scale, return_lse, captures, dict(scales), lengths, page,
         _print_score_mod(softcap, captures, score_mod),
         _print_mask_mod(is_causal, window, captures, mask_mod), batch_invariant,
     )  # fmt: skip
@@ -197,27 +243,28 @@ def _get_kernel(
 
 
 def _print_module(
-    dtypes, heads, kv_heads, qk_dim, v_dim, scale, return_lse, captures, scales, score_mod, mask_mod,
+    dtypes, heads, kv_heads, qk_dim, v_dim, scale, return_lse, captures, scales, lengths, page, score_mod, mask_mod,
     batch_invariant,
 ):  # fmt: skip
-    dims = ((heads, qk_dim), (kv_heads, qk_dim), (kv_heads, v_dim), (heads, v_dim))
-    q, k, v, o = (f"tensor<?x{h}x?x{dim}x{dtype}>" for (h, dim), dtype in zip(dims, dtypes))
-    outs = [("o", o)] + ([("lse", f"tensor<?x{heads}x?xf32>")] if return_lse else [])
-    arguments = ", ".join(
-        f'%{name}: {type_} {{attn.name = "{name}"}}'
-        for name, type_ in [("q", q), ("k", k), ("v", v), *captures.items(), *scales.items(), *outs]
-    )
+    batch, kv_batch = ("1" if name in lengths else "?" for name in ("cu_q", "cu_k"))
+    q_rows, kv_rows = f"{batch}x{heads}x?", f"{kv_batch}x{kv_heads}x{page or '?'}"
+    rows = ((q_rows, qk_dim), (kv_rows, qk_dim), (kv_rows, v_dim), (q_rows, v_dim))
+    q, k, v, o = (f"tensor<{row}x{dim}x{dtype}>" for (row, dim), dtype in zip(rows, dtypes))
+    outs = [("o", o)] + ([("lse", f"tensor<{q_rows}xf32>")] if return_lse else [])
+    length_types = {name: "tensor<?x?xi32>" if name == "block_table" else "tensor<?xi32>" for name in lengths}
+    inputs = [("q", q), ("k", k), ("v", v), *captures.items(), *scales.items(), *length_types.items()]
+    arguments = ", ".join(f'%{name}: {type_} {{attn.name = "{name}"}}' for name, type_ in [*inputs, *outs])
     inputs = ", ".join("%" + name for name in ["q", "k", "v", *captures])
     input_types = ", ".join([q, k, v, *captures.values()])
     names = ", ".join("%" + name for name, _ in outs)
     types = ", ".join(type_ for _, type_ in outs)
     results = ", ".join(f"%r#{i}" for i in range(len(outs)))
-    descales = "".join(f"{name}(%{name} : {type_}) " for name, type_ in scales.items())
+    operands = "".join(f"{name}(%{name} : {type_}) " for name, type_ in [*length_types.items(), *scales.items()])
     attributes = [] if scale is None else [f"scale = {_print_f32(scale)}"]
     attributes += ["batch_invariant"] if batch_invariant else []
     attributes = f" {{{', '.join(attributes)}}}" if attributes else ""
     return f"""func.func @attention({arguments}) -> ({types}) {{
-  %r:{len(outs)} = attn.attention ins({inputs} : {input_types}) {descales}outs({names} : {types}){attributes}
+  %r:{len(outs)} = attn.attention ins({inputs} : {input_types}) {operands}outs({names} : {types}){attributes}
 {score_mod}{mask_mod} -> {types}
   return {results} : {types}
 }}

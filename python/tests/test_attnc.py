@@ -121,6 +121,41 @@ class AttentionTest(unittest.TestCase):
         bias = added - slopes[:, :, None, None] * distance
         self.check({"alibi_slopes": slopes, "attn_mask": added}, bias=bias)
 
+    def test_sequences(self):
+        lengths, kv_lengths = (5, 0, 33), (9, 4, 33)
+        parts = [
+            make(batches=1, length=n, kv_length=m, seed=s) for s, (n, m) in enumerate(zip(lengths, kv_lengths))
+        ]
+        q, k, v = (np.concatenate(x, axis=2) for x in zip(*parts))
+        expected = [oracle(*part, mask_mod=lambda i, j: j <= i) for part in parts]
+        ends, kv_ends = (np.cumsum([0, *x]).astype(np.int32) for x in (lengths, kv_lengths))
+
+        # A cache of pages of 4 rows, in the order of their use; rows past a sequence's end are NaN.
+        pages = [-(-m // 4) for m in kv_lengths]
+        table = np.full((3, max(pages)), -1, np.int32)
+        pools = [np.full((sum(pages), 2, 4, 16), np.nan, np.float32) for _ in "kv"]
+        for s, n in enumerate(pages):
+            table[s, :n] = np.arange(n) + sum(pages[:s])
+            for page, pool, x in ((p, pool, x) for p in range(n) for pool, x in zip(pools, parts[s][1:])):
+                rows = x[0, :, 4 * page : 4 * page + 4]
+                pool[table[s, page], :, : rows.shape[1]] = rows
+        used = np.array(kv_lengths, np.int32)
+
+        for name, keys, options in (
+            ("packed", (k, v), {"cu_seqlens_k": kv_ends}),
+            ("pages", pools, {"seqused_k": used, "block_table": table}),
+        ):
+            with self.subTest(name):
+                o, lse = attnc.attention(q, *keys, is_causal=True, cu_seqlens_q=ends, return_lse=True, **options)
+                np.testing.assert_allclose(o, np.concatenate([x[0] for x in expected], axis=2), atol=2e-6)
+                np.testing.assert_allclose(lse, np.concatenate([x[1] for x in expected], axis=2), atol=2e-6)
+        with self.assertRaisesRegex(attnc.AttncError, r"cu_q\[3\] is 37, less than the 38 before it"):
+            attnc.attention(q, k, v, cu_seqlens_q=np.array([0, 5, 38, 37], np.int32), cu_seqlens_k=kv_ends)
+        with self.assertRaisesRegex(attnc.AttncError, r"block_table\[0, 0\] is -1, but there are 13 pages"):
+            attnc.attention(q, *pools, cu_seqlens_q=ends, seqused_k=used, block_table=np.full_like(table, -1))
+        with self.assertRaisesRegex(TypeError, "cu_seqlens_q must be an int32 tensor of 1 dimensions"):
+            attnc.attention(q, k, v, cu_seqlens_q=ends.astype(np.int64), cu_seqlens_k=kv_ends)
+
     def test_backends(self):
         for backend in ("auto", "fused", "naive", "inplace", "math"):
             with self.subTest(backend):

@@ -144,6 +144,42 @@ def check_float8(checks):
     )  # fmt: skip
 
 
+def check_sequences(checks):
+    """Packed sequences and pages against each sequence alone, and numbers that are wrong."""
+    lengths, kv_lengths, page = (5, 0, 300, 128), (9, 40, 300, 1000), 16
+    make = lambda heads, n: torch.randn(1, n, heads, 64, device="cuda", dtype=torch.bfloat16).transpose(1, 2)  # noqa: E731
+    parts = [(make(8, n), make(2, m), make(2, m)) for n, m in zip(lengths, kv_lengths)]
+    q, k, v = (torch.cat([part[i] for part in parts], dim=2) for i in range(3))
+    expected = torch.cat([attnc.attention(*part, is_causal=True) for part in parts], dim=2)
+    ends, kv_ends = (torch.tensor([0, *torch.tensor(x).cumsum(0)], dtype=torch.int32, device="cuda") for x in (lengths, kv_lengths))
+    result = attnc.attention(q, k, v, is_causal=True, cu_seqlens_q=ends, cu_seqlens_k=kv_ends)
+    checks.check("packed", (result - expected).abs().max() < 2e-2)
+
+    counts = [-(-n // page) for n in kv_lengths]
+    order = torch.randperm(sum(counts)).tolist()
+    table = torch.full((4, max(counts)), 1 << 30, dtype=torch.int32)
+    pools = [torch.full((sum(counts), 2, page, 64), math.nan, device="cuda", dtype=torch.bfloat16) for _ in "kv"]
+    for s, count in enumerate(counts):
+        for p in range(count):
+            table[s, p] = order.pop()
+            for pool, x in zip(pools, parts[s][1:]):
+                rows = x[0, :, p * page : (p + 1) * page]
+                pool[table[s, p], :, : rows.shape[1]] = rows
+    used = torch.tensor(kv_lengths, dtype=torch.int32, device="cuda")
+    paged = dict(is_causal=True, cu_seqlens_q=ends, seqused_k=used)
+    result = attnc.attention(q, *pools, block_table=table.cuda(), **paged)
+    checks.check("pages", (result - expected).abs().max() < 2e-2)
+
+    # The check is chosen when a kernel is loaded: another one, by its softcap.
+    os.environ["ATTNC_CHECK_INPUTS"] = "1"
+    bad = table.clone()
+    bad[2, 1] = -1
+    call = lambda t: attnc.attention(q, *pools, block_table=t.cuda(), softcap=50.0, **paged)  # noqa: E731
+    checks.raises("bad page", attnc.AttncError, "block_table[2, 1] is -1, but there are 86 pages", lambda: call(bad))
+    checks.check("good pages", not call(table).isnan().any())
+    del os.environ["ATTNC_CHECK_INPUTS"]
+
+
 def check_streams(checks, kernel):
     """Side by side, each stream's launches have their own tile counter."""
     q, k, v = make(nq=4096, nk=4096, batch=1)
@@ -257,6 +293,7 @@ def main():
     if args.target in ("native", "sm_90a"):
         check_results(checks)
         check_float8(checks)
+        check_sequences(checks)
     check_streams(checks, kernel)
     check_graphs(checks, kernel)
     check_threads(checks, kernel)

@@ -290,7 +290,7 @@ def _sequence_case(name, dtype, dim, heads, sequences, **fields):
     return Case("sequences-" + name, dtype, dim, shape, sequences=sequences, **fields)
 
 
-SEQUENCE_KEYS = ("packed", "cache", "packed_cache", "batch")
+SEQUENCE_KEYS = ("packed", "cache", "packed_cache", "pages", "batch")
 PAGES = (1, 16, 64, 256)
 
 # Lengths of queries and keys: empty ones, ones, tiles and one row more or less.
@@ -313,8 +313,9 @@ def sequences():
                 q = (q[0],) * len(q)
             if keys == "batch":
                 k = (k[0],) * len(k)
-            lengths = Sequences(q, k, packed_queries, keys, page=PAGES[n % len(PAGES)])
-            form = f"{'packed' if packed_queries else 'batch'}-{keys}"
+            page = PAGES[n // len(forms) % len(PAGES)]
+            lengths = Sequences(q, k, packed_queries, keys, page)
+            form = f"{'packed' if packed_queries else 'batch'}-{keys}{page if keys == 'pages' else ''}"
             name = f"{DTYPES[n % 3]}-{form}-{score or 'plain'}-{mask or 'all'}"
             heads = ((4, 2), (6, 1), (3, 3))[n % 3]
             yield _sequence_case(name, DTYPES[n % 3], (64, 128, 32)[n // 3 % 3], heads, lengths, score=score, mask=mask)
@@ -330,6 +331,13 @@ def sequences():
         yield _sequence_case(f"many-{dtype}", dtype, 64, (2, 1), many, mask="causal")
         chunk = Sequences((200,) * 3, (200, 700, 450), packed_queries=False, keys="cache")
         yield _sequence_case(f"chunked-prefill-{dtype}", dtype, 128, (4, 2), chunk, mask="causal")
+    # Few queries, whose heads share tiles, over keys in parts that some sequences are too short for.
+    for n, (keys, parts) in enumerate(itertools.product(("cache", "pages", "packed", "packed_cache"), (1, 5))):
+        dtype = DTYPES[n % 3]
+        few = Sequences((1 + n % 4,) * 4, (1, 500, 0, 130), packed_queries=False, keys=keys, page=PAGES[n % 4])
+        mask = (None, "causal")[n // 2 % 2]
+        name = f"parts-{parts}-{dtype}-{keys}-{mask or 'all'}"
+        yield _sequence_case(name, dtype, 64, (6, 2), few, mask=mask, schedule=_decode(parts))
 
 
 def quantized():

@@ -1,6 +1,7 @@
 //===- Arguments.cpp - Tensors from files or made up ----------------------===//
 
 #include "Arguments.h"
+#include "attn/Runtime/BoundPlan.h"
 #include "attn/Runtime/Random.h"
 #include "attn/Runtime/TensorFile.h"
 #include "llvm/ADT/STLExtras.h"
@@ -255,6 +256,65 @@ llvm::Expected<std::vector<Tensor>> InputMaker::make() {
   return readNpyFiles();
 }
 
+//===----------------------------------------------------------------------===//
+// Sequences
+//===----------------------------------------------------------------------===//
+
+/// Sequences of the same length in `rows` rows.
+static void fillOffsets(const Tensor &offsets, int64_t rows) {
+  auto *values = static_cast<int32_t *>(offsets.getData());
+  const int64_t count = offsets.getShape()[0] - 1;
+  for (int64_t i = 0; i <= count; ++i)
+    values[i] = count > 0 ? rows * i / count : 0;
+}
+
+/// All room that there is.
+static void fillLengths(const Tensor &lengths, const Tensor *offsets,
+                        int64_t room) {
+  auto *values = static_cast<int32_t *>(lengths.getData());
+  for (int64_t s = 0; s < lengths.getShape()[0]; ++s) {
+    values[s] = room;
+    if (!offsets)
+      continue;
+    const auto *ends = static_cast<const int32_t *>(offsets->getData());
+    values[s] = ends[s + 1] - ends[s];
+  }
+}
+
+/// Pages one after the other; the table may ask for more than there are.
+static void fillPages(const Tensor &table, int64_t pages) {
+  auto *values = static_cast<int32_t *>(table.getData());
+  for (int64_t i = 0; i < table.getNumElements(); ++i)
+    values[i] = i % std::max<int64_t>(pages, 1);
+}
+
+/// Random numbers make no sequences: those of the made `arguments` become some.
+static llvm::Error fillSequences(const Manifest &manifest,
+                                 llvm::ArrayRef<Tensor> arguments) {
+  if (manifest.sequences.empty())
+    return llvm::Error::success();
+  auto plan = BoundPlan::create(manifest, /*numSMs=*/1, arguments);
+  if (!plan)
+    return plan.takeError();
+  for (auto [check, limits] :
+       llvm::zip_equal(manifest.sequences, plan->sequenceLimits)) {
+    if (check.cuQ)
+      fillOffsets(arguments[*check.cuQ], limits.qRows);
+    if (check.cuK)
+      fillOffsets(arguments[*check.cuK], limits.kRows);
+    int64_t room = limits.kRows;
+    if (check.blockTable) {
+      const Tensor &table = arguments[*check.blockTable];
+      fillPages(table, limits.kBatches);
+      room *= table.getShape()[1];
+    }
+    if (check.kvLen)
+      fillLengths(arguments[*check.kvLen],
+                  check.cuK ? &arguments[*check.cuK] : nullptr, room);
+  }
+  return llvm::Error::success();
+}
+
 llvm::Expected<std::vector<Tensor>>
 attn::makeArguments(const Manifest &manifest, const ArgumentSources &sources) {
   llvm::Expected<std::vector<Tensor>> inputs =
@@ -280,5 +340,8 @@ attn::makeArguments(const Manifest &manifest, const ArgumentSources &sources) {
       return output.takeError();
     arguments.push_back(std::move(*output));
   }
+  if (sources.files.empty())
+    if (llvm::Error error = fillSequences(manifest, arguments))
+      return std::move(error);
   return arguments;
 }

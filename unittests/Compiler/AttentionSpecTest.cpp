@@ -31,6 +31,29 @@ TEST(AttentionSpecTest, PrintsTypesScaleAndLse) {
   EXPECT_EQ(text.find("mask_mod"), std::string::npos);
 }
 
+TEST(AttentionSpecTest, TakesSequences) {
+  AttentionSpec spec = getSpec();
+  spec.hasCuSeqlensQ = spec.hasSeqUsedK = true;
+  spec.pageSize = 16;
+  const std::string text = get(spec.print());
+  for (const char *part :
+       {"%arg0: tensor<1x8x?x64xbf16> {attn.name = \"q\"}",
+        "%arg1: tensor<?x2x16x64xbf16> {attn.name = \"k\"}",
+        "%arg3: tensor<?xi32> {attn.name = \"cu_seqlens_q\"}",
+        "%arg4: tensor<?xi32> {attn.name = \"seqused_k\"}",
+        "%arg5: tensor<?x?xi32> {attn.name = \"block_table\"}",
+        "%arg6: tensor<1x8x?x32xbf16> {attn.name = \"o\"}",
+        "cu_q(%arg3 : tensor<?xi32>) kv_len(%arg4 : tensor<?xi32>) "
+        "block_table(%arg5 : tensor<?x?xi32>)"})
+    EXPECT_TRUE(contains(text, part));
+}
+
+TEST(AttentionSpecTest, RefusesPagesWithoutLengths) {
+  AttentionSpec spec = getSpec();
+  spec.pageSize = 16;
+  EXPECT_TRUE(contains(getError(spec.print()), "block_table needs kv_len"));
+}
+
 TEST(AttentionSpecTest, TakesRulesAsLambdas) {
   AttentionSpec spec = getSpec();
   spec.maskMod = [](mlir::ImplicitLocOpBuilder &builder,

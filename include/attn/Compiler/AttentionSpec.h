@@ -22,8 +22,8 @@ struct CaptureSpec {
 };
 
 /// One attention operator on q [B, Hq, Nq, Dqk], k [B, Hkv, Nk, Dqk],
-/// v [B, Hkv, Nk, Dv], the captures and o [B, Hq, Nq, Dv], in this order; batch
-/// and lengths are known when it runs.
+/// v [B, Hkv, Nk, Dv], the captures, those of sequences and o [B, Hq, Nq, Dv],
+/// in this order; batch and lengths are known when it runs.
 struct AttentionSpec {
   /// Of q, k and v.
   DType dtype = DType::BF16;
@@ -46,6 +46,17 @@ struct AttentionSpec {
   bool batchInvariant = false;
   /// ModIndices::captures of the rules.
   std::vector<CaptureSpec> captures;
+  /// Sequences whose lengths only the device knows (docs/Sequences.md). Each
+  /// adds an argument of i32 numbers, of FlashAttention's name.
+  ///
+  /// cu_seqlens_q [S + 1]: q and o are [1, Hq, Tq, D].
+  bool hasCuSeqlensQ = false;
+  /// cu_seqlens_k [S + 1]: k and v are [1, Hkv, Tk, D].
+  bool hasCuSeqlensK = false;
+  /// seqused_k [S]: keys of each sequence.
+  bool hasSeqUsedK = false;
+  /// block_table [S, P]: k and v are pages of so many rows.
+  std::optional<int64_t> pageSize;
   /// The builders of AttnMods.h, or lambdas of their types. Null for none.
   mlir::attn::MaskMod maskMod;
   mlir::attn::ScoreMod scoreMod;

@@ -62,6 +62,11 @@ struct BoundPlan {
 
   /// The steps that take time, in order; launches of an empty grid don't.
   std::vector<TimedStep> steps;
+  /// Of the manifest's sequences, in order.
+  struct SequenceLimits {
+    int64_t qRows, kBatches, kRows;
+  };
+  std::vector<SequenceLimits> sequenceLimits;
   /// Parallel to `steps`.
   std::vector<StepTarget> targets;
   int64_t minBytes = 0;

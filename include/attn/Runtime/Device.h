@@ -38,6 +38,7 @@ struct TensorMapShape {
   /// In bytes, from the second dimension.
   llvm::SmallVector<uint64_t, 4> strides;
   llvm::SmallVector<uint32_t, 5> box;
+  uint64_t leadBytes = 0;
 };
 
 /// Where a device finds the kernels of a manifest.

@@ -38,6 +38,10 @@ struct LaunchOptions {
 /// as its launches run one after the other; where a plan needs more, the stream
 /// is waited for and the workspace replaced. A launch that is being captured
 /// gets a workspace that only its graph uses, kept as long as the launcher.
+///
+/// Offsets, lengths and pages of sequences (docs/Sequences.md) are checked on
+/// the CPU. On a GPU that takes copying them and waiting for the stream: it is
+/// done where the environment has ATTNC_CHECK_INPUTS=1.
 class Launcher {
 public:
   /// `executable` must outlive this.
@@ -61,6 +65,8 @@ private:
   getPlan(llvm::ArrayRef<TensorView> arguments);
   llvm::Expected<Workspace *> getWorkspace(Stream stream);
   llvm::Error grow(Workspace &workspace, const BoundPlan &plan, Stream stream);
+  llvm::Error checkSequences(const BoundPlan &plan, Stream stream,
+                             llvm::ArrayRef<TensorView> arguments) const;
   llvm::Error enqueue(Plan &plan, const Workspace *workspace, Stream stream,
                       llvm::ArrayRef<TensorView> arguments, bool hasPrepass);
 

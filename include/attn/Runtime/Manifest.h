@@ -99,6 +99,14 @@ struct Check {
   std::string message;
 };
 
+/// The sequences of one attention: arguments that hold their offsets, lengths
+/// and pages, and the sizes that bound those.
+struct SequenceCheck {
+  std::optional<unsigned> cuQ, cuK, kvLen, blockTable;
+  /// Rows of q; batches of k, or pages; rows of k, or of a page.
+  Expr qRows, kBatches, kRows;
+};
+
 struct Kernel {
   std::string name;
   std::array<int64_t, 3> block;
@@ -129,6 +137,9 @@ struct TensorMapRecipe {
   /// In elements, from the second dimension.
   std::vector<Expr> strides;
   std::vector<int64_t> box;
+  /// How many elements before the buffer the map begins. What lies there is
+  /// out of the bounds that kernels ask for.
+  std::optional<Expr> lead;
 };
 
 /// A kernel parameter: the address of a buffer plus an offset in bytes, an
@@ -179,6 +190,7 @@ struct Manifest {
   std::string kernelTarget;
   std::vector<Argument> arguments;
   std::vector<Check> checks;
+  std::vector<SequenceCheck> sequences;
   std::vector<Kernel> kernels;
   std::vector<Buffer> buffers;
   std::vector<Step> plan;

@@ -143,8 +143,9 @@ public:
   FusedKernelBuilder(AttentionOp op, const TargetInfo &target,
                      const ScheduledLengths &lengths, Value valueOperand,
                      const std::optional<MaskBounds> &bounds)
-      : op(op), valueOperand(valueOperand), bounds(bounds), lengths(lengths), schedule(lengths.schedule),
-        roles(getWarpRoles(schedule, target)), decode(schedule.getDecode()),
+      : op(op), valueOperand(valueOperand), bounds(bounds), lengths(lengths),
+        schedule(lengths.schedule), roles(getWarpRoles(schedule, target)),
+        decode(schedule.getDecode()),
         matmul(chooseMatmul(op.getElementType(), target, bool(roles))),
         builder(op.getLoc(), op.getContext()), sequences(op, args, builder),
         interleave(decode ? getGroupSize(op) : 1), blockM(schedule.getBlockM()),
@@ -169,7 +170,8 @@ public:
       if (scale)
         operands.push_back(scale);
     llvm::append_range(operands, op.getCaptures());
-    for (Value operand : {op.getCuQ(), op.getCuK(), op.getKvLen()})
+    for (Value operand :
+         {op.getCuQ(), op.getCuK(), op.getKvLen(), op.getBlockTable()})
       if (operand)
         operands.push_back(operand);
     if (bounds)
@@ -431,7 +433,7 @@ private:
     int64_t keyBytes = (op.getQKHeadDim() + op.getVHeadDim()) *
                        op.getElementType().getIntOrFloatBitWidth() / 8;
     Value all = binary<arith::MulIOp>(heads, getSize(op.getQ(), 0));
-    Value keys = binary<arith::MaxSIOp>(getSize(op.getK(), 2), i32(1));
+    Value keys = binary<arith::MaxSIOp>(sequences.getKeyRoom(), i32(1));
     Value fitting = binary<arith::DivUIOp>(i32(kL2Bytes / keyBytes), keys);
     fitting = binary<arith::MulIOp>(fitting, i32(getGroupSize(op)));
 
@@ -1158,7 +1160,8 @@ public:
         builder, cast<MemRefType>(types[1]),
         ValueRange{batches, product({numStored, constant(2)}), rows});
     parts.numParts = toI32(numParts);
-    SmallVector<Value> operands = FusedKernelBuilder::getKernelOperands(op, values);
+    SmallVector<Value> operands =
+        FusedKernelBuilder::getKernelOperands(op, values);
     llvm::append_range(operands, parts.getValues());
     launch(kernel, grid, operands);
 
@@ -1205,7 +1208,7 @@ private:
   Value countParts(Value programs) {
     DecodeAttr decode = schedule.getDecode();
     Value one = constant(1);
-    Value keys = getSize(op.getK(), 2);
+    Value keys = inPages(getSize(op.getK(), 2));
     if (int64_t partKeys = decode.getSplitKeys())
       return binary<arith::MaxSIOp>(
           binary<arith::CeilDivSIOp>(keys, constant(partKeys)), one);
@@ -1217,7 +1220,8 @@ private:
     wanted = binary<arith::MaxSIOp>(wanted, one);
     // As few as have no more steps each than so many would.
     Value steps = binary<arith::CeilDivSIOp>(
-        getMeanLength(op.getK(), op.getCuK()), constant(schedule.getBlockN()));
+        inPages(getMeanLength(op.getK(), op.getCuK())),
+        constant(schedule.getBlockN()));
     steps = binary<arith::MaxSIOp>(steps, one);
     return binary<arith::CeilDivSIOp>(
         steps, binary<arith::CeilDivSIOp>(steps, wanted));
@@ -1266,6 +1270,12 @@ private:
     Value count =
         arith::MaxSIOp::create(builder, countSequences(offsets), constant(1));
     return arith::CeilDivSIOp::create(builder, rows, count);
+  }
+  /// The most keys of a sequence, `rows` of k or as many in each of its pages.
+  Value inPages(Value rows) {
+    if (!op.getBlockTable())
+      return rows;
+    return product({rows, getSize(op.getBlockTable(), 1)});
   }
   /// The rows of all batches.
   Value countRows(Value operand) {
@@ -1328,7 +1338,7 @@ private:
   Value countFlops() {
     int64_t perPair =
         2 * op.getNumQueryHeads() * (op.getQKHeadDim() + op.getVHeadDim());
-    Value keys = getMeanLength(op.getK(), op.getCuK());
+    Value keys = inPages(getMeanLength(op.getK(), op.getCuK()));
     return product({countRows(op.getQ()), keys, constant(perPair)});
   }
 
@@ -1399,7 +1409,8 @@ struct ConvertAttnToTilePass
         continue;
       }
       if (!merge) {
-        merge = FusedKernelBuilder(op, info, lengths, values, bounds).buildMerge();
+        merge =
+            FusedKernelBuilder(op, info, lengths, values, bounds).buildMerge();
         symbols.insert(merge);
       }
       LaunchBuilder(op, values, lengths)

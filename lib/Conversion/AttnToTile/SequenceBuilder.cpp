@@ -106,8 +106,18 @@ void SequenceBuilder::setQueries() {
                       binary<arith::SubIOp>(rows, queryStart));
 }
 
-void SequenceBuilder::setKeys() {
+Value SequenceBuilder::getKeyRoom() {
   Value rows = getSize(op.getK(), 2);
+  if (!op.getBlockTable())
+    return rows;
+  // No kernel takes more; the analysis of masks counts on it.
+  constexpr int64_t kMaxRows = int64_t(1) << 30;
+  Value room = binary<arith::MulIOp>(getSize(op.getBlockTable(), 1), rows);
+  return binary<arith::MinSIOp>(room, i32(kMaxRows));
+}
+
+void SequenceBuilder::setKeys() {
+  Value rows = getKeyRoom();
   keyLength = rows;
   if (op.getCuK()) {
     keyStart = clamp(read(op.getCuK(), sequence), rows);
@@ -158,6 +168,12 @@ SequenceBuilder::Part SequenceBuilder::getQueries(Value operand) {
 SequenceBuilder::Part SequenceBuilder::getKeys(Value operand) {
   if (op.getCuK())
     return {getRows(operand, /*rowDim=*/2, keyStart, keyLength), i32(0)};
+  if (op.getBlockTable()) {
+    Value rows = tile::PagedRowsOp::create(builder, args.lookup(operand),
+                                           args.lookup(op.getBlockTable()),
+                                           sequence, keyLength);
+    return {rows, i32(0)};
+  }
   if (op.getKvLen())
     return {getRows(operand, /*rowDim=*/2, Value(), keyLength), sequence};
   return {args.lookup(operand), sequence};

@@ -40,6 +40,8 @@ public:
   Value getSequence() const { return sequence; }
   Value getQueryLength() const { return queryLength; }
   Value getKeyLength() const { return keyLength; }
+  /// The most keys that a sequence can have.
+  Value getKeyRoom();
 
   /// The sequence's part of an operand: q, o or lse, or k or v. `batch` is the
   /// index of its first dimension.

@@ -1,6 +1,7 @@
 //===- HopperLowering.cpp - One warp-specialised kernel to NVVM -----------===//
 
 #include "HopperLowering.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
@@ -207,16 +208,39 @@ static RingType getRing(SlotType slot) {
   return RingType::get(slot.getContext(), /*stages=*/1, slot.getTile());
 }
 
+/// Some rows of a rank-4 memref and all else of it.
+static bool isPartByRows(memref::SubViewOp part) {
+  MemRefType source = part.getSourceType();
+  if (source.getRank() != 4 || !part.hasUnitStride() ||
+      part.getDroppedDims().any())
+    return false;
+  for (auto [dim, offset] : llvm::enumerate(part.getMixedOffsets()))
+    if (dim != 2 && !isConstantIntValue(offset, 0))
+      return false;
+  return true;
+}
+
+std::optional<HopperLowering::MapKey>
+HopperLowering::getMapKey(Value memref, SlotType slot, int64_t rows) {
+  auto part = memref.getDefiningOp<memref::SubViewOp>();
+  if (part && !isPartByRows(part))
+    return std::nullopt;
+  BlockArgument argument = getKernelArgument(part ? part.getSource() : memref);
+  if (!argument)
+    return std::nullopt;
+  return MapKey(argument.getArgNumber(), rows, getRing(slot).getBlockColumns(),
+                part ? 1 : 0);
+}
+
 LogicalResult HopperLowering::collectTensorMaps() {
   auto add = [&](Operation *op, Value memref, SlotType slot, int64_t rows) {
-    BlockArgument argument = getKernelArgument(memref);
-    if (!argument) {
-      op->emitOpError("must name an argument of the kernel: its tensor map is "
-                      "made at launch");
+    std::optional<MapKey> key = getMapKey(memref, slot, rows);
+    if (!key) {
+      op->emitOpError("must name an argument of the kernel, or rows of one of "
+                      "rank 4: its tensor map is made at launch");
       return WalkResult::interrupt();
     }
-    int64_t columns = getRing(slot).getBlockColumns();
-    tensorMaps.insert({{argument.getArgNumber(), rows, columns}, Value()});
+    tensorMaps.insert({*key, Value()});
     return WalkResult::advance();
   };
   WalkResult result = roles.walk([&](Operation *op) {
@@ -234,8 +258,8 @@ LogicalResult HopperLowering::collectTensorMaps() {
 
 SmallVector<TensorMap> HopperLowering::getTensorMaps() const {
   return llvm::map_to_vector(tensorMaps, [](const auto &entry) {
-    auto [argument, rows, columns] = entry.first;
-    return TensorMap{argument, rows, columns};
+    auto [argument, rows, columns, isForParts] = entry.first;
+    return TensorMap{argument, rows, columns, isForParts == 1};
   });
 }
 
@@ -444,15 +468,39 @@ void HopperLowering::lowerWait(WaitOp op) {
   slots[op.getSlot()] = slot;
 }
 
+/// Innermost first. With R rows in the memref, row `row` of a part that ends
+/// with row `end` is row R - length + row of the map's rows that are moved by
+/// `end` (see TensorMap).
+SmallVector<Value> HopperLowering::getCoordinates(Value memref,
+                                                  ValueRange indices) {
+  SmallVector<Value> coordinates;
+  for (Value index : llvm::reverse(indices))
+    coordinates.push_back(getScalar(index));
+  auto part = memref.getDefiningOp<memref::SubViewOp>();
+  if (!part)
+    return coordinates;
+  Value length = memrefs[memref].sizes[2];
+  Value end = length;
+  OpFoldResult start = part.getMixedOffsets()[2];
+  if (auto value = dyn_cast<Value>(start))
+    end = emit.add(length, emit.resize(getScalar(value), emit.getI32Type()));
+  else
+    end = emit.add(length, emit.i32(*getConstantIntValue(start)));
+  Value rows = memrefs[part.getSource()].sizes[2];
+  coordinates[1] = emit.add(emit.sub(rows, length), coordinates[1]);
+  coordinates.push_back(end);
+  return coordinates;
+}
+
 void HopperLowering::lowerTmaLoad(TmaLoadOp op) {
   const Slot &slot = slots[op.getSlot()];
   RingType ring = getRing(op.getSlot().getType());
   int64_t columns = ring.getBlockColumns();
-  Value map = tensorMaps[{getKernelArgument(op.getSource()).getArgNumber(),
-                          ring.getTile().getDimSize(0), columns}];
-  SmallVector<Value> coordinates;
-  for (Value index : llvm::reverse(op.getIndices()))
-    coordinates.push_back(getScalar(index));
+  int64_t rows = ring.getTile().getDimSize(0);
+  Value map =
+      tensorMaps[*getMapKey(op.getSource(), op.getSlot().getType(), rows)];
+  SmallVector<Value> coordinates =
+      getCoordinates(op.getSource(), op.getIndices());
   expectBytes(emit, slot.full, ring.getSlotBytes());
   Value firstColumn = coordinates[0];
   for (int64_t block = 0; block < ring.getNumBlocks(); ++block) {
@@ -571,11 +619,10 @@ void HopperLowering::lowerTmaStore(TmaStoreOp op) {
   stageTile(op, address);
   fenceAsyncShared(emit);
   syncWarpgroup(emit, warpgroupIndex);
-  Value map = tensorMaps[{getKernelArgument(op.getTarget()).getArgNumber(),
-                          kRows, blockColumns}];
-  SmallVector<Value> coordinates;
-  for (Value index : llvm::reverse(op.getIndices()))
-    coordinates.push_back(getScalar(index));
+  Value map =
+      tensorMaps[*getMapKey(op.getTarget(), op.getSlot().getType(), kRows)];
+  SmallVector<Value> coordinates =
+      getCoordinates(op.getTarget(), op.getIndices());
   Value firstRow = emit.mul(warpgroupIndex, emit.i32(kRows));
   coordinates[1] = emit.add(coordinates[1], firstRow);
   Value firstColumn = coordinates[0];

@@ -40,9 +40,9 @@ private:
   struct ScaledRows {
     SmallVector<Value> products, scales, isHuge;
   };
-  /// What one tensor map describes: a kernel argument and the rows and columns
-  /// of its box.
-  using MapKey = std::tuple<unsigned, int64_t, int64_t>;
+  /// What one tensor map describes: a kernel argument, the rows and columns of
+  /// its box, and 1 if it is for parts of the argument.
+  using MapKey = std::tuple<unsigned, int64_t, int64_t, unsigned>;
 
   // Frame.
   LogicalResult findRoles();
@@ -94,6 +94,9 @@ private:
   /// How products read a tile in a slot.
   struct Operand;
   Operand getOperand(SlotType slot, Value address);
+  /// The map by which a memref, an argument or a part of one, meets `slot`.
+  std::optional<MapKey> getMapKey(Value memref, SlotType slot, int64_t rows);
+  SmallVector<Value> getCoordinates(Value memref, ValueRange indices);
   Value makeDescriptor(const Operand &operand, int64_t leadingOffset,
                        int64_t offset);
 

@@ -24,16 +24,28 @@ public:
     box[1] = expr.constant(map.rows);
     std::string dtype;
     llvm::raw_string_ostream(dtype) << type.getElementType();
+    Attribute lead;
+    if (map.isForParts) {
+      Attribute rows = sizes[sizes.size() - 2];
+      Attribute rowStride = strides[strides.size() - 2];
+      sizes.insert(sizes.begin(), expr.add(rows, expr.constant(1)));
+      strides.insert(strides.begin(), rowStride);
+      box.push_back(expr.constant(1));
+      lead = expr.mul(rows, rowStride);
+    }
     // Innermost first, as the driver wants them; the innermost stride is 1.
     ArrayRef<Attribute> outer = ArrayRef(strides).drop_back();
-    return builder.getDictionaryAttr(
-        {builder.getNamedAttr("type", builder.getStringAttr("tensor_map")),
-         builder.getNamedAttr("buffer", pointer.get("buffer")),
-         builder.getNamedAttr("offset_bytes", pointer.get("offset_bytes")),
-         builder.getNamedAttr("dtype", builder.getStringAttr(dtype)),
-         builder.getNamedAttr("dims", getReversed(sizes)),
-         builder.getNamedAttr("strides", getReversed(outer)),
-         builder.getNamedAttr("box", builder.getArrayAttr(box))});
+    SmallVector<NamedAttribute> fields = {
+        builder.getNamedAttr("type", builder.getStringAttr("tensor_map")),
+        builder.getNamedAttr("buffer", pointer.get("buffer")),
+        builder.getNamedAttr("offset_bytes", pointer.get("offset_bytes")),
+        builder.getNamedAttr("dtype", builder.getStringAttr(dtype)),
+        builder.getNamedAttr("dims", getReversed(sizes)),
+        builder.getNamedAttr("strides", getReversed(outer)),
+        builder.getNamedAttr("box", builder.getArrayAttr(box))};
+    if (lead)
+      fields.push_back(builder.getNamedAttr("lead", lead));
+    return builder.getDictionaryAttr(fields);
   }
 
 private:

@@ -10,9 +10,16 @@ namespace mlir::hopper {
 
 /// A tensor map that a kernel takes: of one of its memref arguments, with a box
 /// of `rows` x `columns` in the last two dimensions and 1 in the others.
+///
+/// A map for parts is one for rows that end anywhere, although the bounds of a
+/// map are fixed. It has R, the number of rows, rows that begin R rows before
+/// the memref, and one dimension more, which moves them on row by row: the one
+/// that is moved by `end` ends with row `end`, and TMA takes what lies beyond
+/// for out of bounds.
 struct TensorMap {
   unsigned argument;
   int64_t rows, columns;
+  bool isForParts;
 };
 
 /// What a kernel takes behind the parameters of its arguments.

@@ -2,6 +2,7 @@
 
 #include "PlanExpr.h"
 #include "attn/Conversion/Passes.h"
+#include "attn/Dialect/Attn/IR/AttnOps.h"
 #include "attn/Dialect/Tile/IR/TileOps.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -44,6 +45,7 @@ private:
   LogicalResult addCopy(memref::CopyOp op);
   LogicalResult addLaunch(tile::LaunchOp op);
   LogicalResult addAssert(cf::AssertOp op);
+  LogicalResult addCheckSequences(CheckSequencesOp op);
   LogicalResult addExpr(Operation &op);
   LogicalResult addDim(memref::DimOp op);
   LogicalResult addExpandShape(memref::ExpandShapeOp op);
@@ -86,7 +88,7 @@ private:
   llvm::StringSet<> names;
   /// Temporary buffers and the step that uses them last.
   llvm::MapVector<StringAttr, size_t> lastUse;
-  SmallVector<Attribute> arguments, checks, steps;
+  SmallVector<Attribute> arguments, checks, sequences, steps;
   Attribute minBytes, maxIntermediateBytes;
 };
 } // namespace
@@ -342,6 +344,35 @@ LogicalResult PlanBuilder::addAssert(cf::AssertOp op) {
   return success();
 }
 
+/// Numbers that the caller doesn't pass as they are, but host code computes,
+/// can't be checked before it runs.
+LogicalResult PlanBuilder::addCheckSequences(CheckSequencesOp op) {
+  SmallVector<NamedAttribute> fields;
+  for (auto [name, value] : {std::pair("cu_q", op.getCuQ()),
+                             {"cu_k", op.getCuK()},
+                             {"kv_len", op.getKvLen()},
+                             {"block_table", op.getBlockTable()}}) {
+    if (!value)
+      continue;
+    if (!isa<BlockArgument>(value))
+      return success();
+    FailureOr<BufferView> view = getView(value, op);
+    if (failed(view))
+      return failure();
+    fields.push_back(field(name, view->buffer));
+  }
+  for (auto [name, value] : {std::pair("q_rows", op.getQRows()),
+                             {"k_batches", op.getKBatches()},
+                             {"k_rows", op.getKRows()}}) {
+    FailureOr<Attribute> size = getExpr(value, op);
+    if (failed(size))
+      return failure();
+    fields.push_back(field(name, *size));
+  }
+  sequences.push_back(builder.getDictionaryAttr(fields));
+  return success();
+}
+
 LogicalResult PlanBuilder::addDim(memref::DimOp op) {
   FailureOr<BufferView> view = getView(op.getSource(), op);
   std::optional<int64_t> dim = op.getConstantIndex();
@@ -513,6 +544,7 @@ LogicalResult PlanBuilder::addOp(Operation &op) {
       .Case([&](memref::CopyOp op) { return addCopy(op); })
       .Case([&](tile::LaunchOp op) { return addLaunch(op); })
       .Case([&](cf::AssertOp op) { return addAssert(op); })
+      .Case([&](CheckSequencesOp op) { return addCheckSequences(op); })
       .Case([&](memref::DimOp op) { return addDim(op); })
       .Case([&](tile::NumSMsOp op) {
         exprs[op.getResult()] = expr.numSMs();
@@ -559,12 +591,16 @@ FailureOr<DictionaryAttr> PlanBuilder::build() {
   for (Operation &op : func.getBody().front())
     if (failed(addOp(op)))
       return failure();
-  return builder.getDictionaryAttr(
-      {field("entry", func.getSymNameAttr()),
-       field("arguments", builder.getArrayAttr(arguments)),
-       field("checks", builder.getArrayAttr(checks)),
-       field("plan", getStepsWithFrees()), field("min_bytes", minBytes),
-       field("max_intermediate_bytes", maxIntermediateBytes)});
+  SmallVector<NamedAttribute> fields = {
+      field("entry", func.getSymNameAttr()),
+      field("arguments", builder.getArrayAttr(arguments)),
+      field("checks", builder.getArrayAttr(checks)),
+      field("plan", getStepsWithFrees()),
+      field("min_bytes", minBytes),
+      field("max_intermediate_bytes", maxIntermediateBytes)};
+  if (!sequences.empty())
+    fields.push_back(field("sequences", builder.getArrayAttr(sequences)));
+  return builder.getDictionaryAttr(fields);
 }
 
 namespace {

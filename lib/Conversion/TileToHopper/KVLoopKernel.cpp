@@ -157,7 +157,10 @@ StoreOp KVLoopKernel::findTmaStore() {
         tile.getElementType() == room.getElementType() &&
         tile.getDimSize(0) == room.getDimSize(0) &&
         tile.getDimSize(1) <= room.getDimSize(1) && memref.getRank() >= 2 &&
-        memref.getRank() <= 5 && isa<BlockArgument>(store.getDest()))
+        memref.getRank() <= 5 &&
+        (isa<BlockArgument>(store.getDest()) ||
+         (memref.getRank() == 4 &&
+          store.getDest().getDefiningOp<memref::SubViewOp>())))
       return store;
   }
   return {};

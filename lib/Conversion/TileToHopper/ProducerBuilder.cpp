@@ -10,14 +10,11 @@ using namespace mlir::tile;
 /// values only: what a producer may compute.
 static void cloneScalarCode(OpBuilder &builder, Block &block,
                             IRMapping &mapping) {
-  auto isTensor = [](Type type) { return isa<TensorType>(type); };
   auto isMapped = [&](Value value) { return mapping.contains(value); };
   for (Operation &op : block)
-    if (isMemoryEffectFree(&op) && op.getNumRegions() == 0 &&
-        !op.hasTrait<OpTrait::IsTerminator>() && !isa<WarpgroupIdOp>(op) &&
-        llvm::none_of(op.getResultTypes(), isTensor) &&
+    if (isScalarCode(op) && !isa<WarpgroupIdOp>(op) &&
         !llvm::all_of(op.getResults(), isMapped) &&
-        llvm::all_of(op.getOperands(), isMapped))
+        llvm::all_of(getUsedValues(op), isMapped))
       builder.clone(op, mapping);
 }
 

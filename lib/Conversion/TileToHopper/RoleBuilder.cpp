@@ -2,9 +2,23 @@
 
 #include "RoleBuilder.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 using namespace mlir::tile;
+
+bool tile::isScalarCode(Operation &op) {
+  auto isTensor = [](Type type) { return isa<TensorType>(type); };
+  return isMemoryEffectFree(&op) && !op.hasTrait<OpTrait::IsTerminator>() &&
+         llvm::none_of(op.getResultTypes(), isTensor);
+}
+
+Values tile::getUsedValues(Operation &op) {
+  SetVector<Value> used(op.operand_begin(), op.operand_end());
+  getUsedValuesDefinedAbove(op.getRegions(), used);
+  return Values(used.takeVector());
+}
 
 RoleBuilder::RoleBuilder(const KVLoopKernel &parts,
                          attn::WarpRolesAttr schedule,

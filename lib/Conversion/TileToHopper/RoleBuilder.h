@@ -58,6 +58,11 @@ struct TileScalars {
   }
 };
 
+/// Whether `op` is code on scalars without effects, which any role may repeat.
+bool isScalarCode(Operation &op);
+/// The values from outside of `op` that it uses.
+Values getUsedValues(Operation &op);
+
 /// Emits one role: a clone of parts of the kernel in a region of the
 /// warp_specialize op.
 ///

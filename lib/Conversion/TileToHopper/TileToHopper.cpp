@@ -68,10 +68,9 @@ static SmallVector<Value> findSharedScalars(const KVLoopKernel &parts,
   for (Operation &op : kernel.getBody().front()) {
     if (&op == parts.loop)
       break;
-    bool isScalar = isMemoryEffectFree(&op) && op.getNumRegions() == 0 &&
-                    op.getNumResults() == 1 &&
+    bool isScalar = isScalarCode(op) && op.getNumResults() == 1 &&
                     op.getResult(0).getType().isIntOrIndex();
-    bool follows = llvm::any_of(op.getOperands(), [&](Value operand) {
+    bool follows = llvm::any_of(getUsedValues(op), [&](Value operand) {
       return scalars.contains(operand.getDefiningOp());
     });
     if (isa<ProgramIdOp>(op) || (isScalar && follows))
@@ -80,6 +79,10 @@ static SmallVector<Value> findSharedScalars(const KVLoopKernel &parts,
   SmallVector<Value> shared;
   for (Operation *op : scalars) {
     bool isUsed = llvm::any_of(op->getUsers(), [&](Operation *user) {
+      // Scalar code may have regions; the loop's are the consumers'.
+      Operation *top = kernel.getBody().findAncestorOpInRegion(*user);
+      if (top != parts.loop)
+        user = top;
       return !scalars.contains(user) && !parts.isReplaced(user) &&
              user != parts.loop;
     });

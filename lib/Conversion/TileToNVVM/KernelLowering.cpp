@@ -86,7 +86,7 @@ LogicalResult KernelLowering::checkLayouts() {
   if (!kernel.getBody().hasOneBlock())
     return kernel.emitOpError("must be one block; use scf for control flow");
   auto check = [](Operation *op, Type type) -> LogicalResult {
-    if (isa<MemRefType>(type) && !isa<memref::SubViewOp>(op))
+    if (isa<MemRefType>(type) && !isa<memref::SubViewOp, PagedRowsOp>(op))
       return op->emitOpError("makes a memref inside a kernel; pass it as an "
                              "argument, or take a memref.subview of one");
     if (auto buffer = dyn_cast<BufferType>(type))
@@ -312,6 +312,7 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
         return done([&] { lowerSplat(op, getScalar(op.getInput())); });
       })
       .Case([&](memref::DimOp op) { return lowerMemRefDim(op); })
+      .Case([&](PagedRowsOp op) { return done([&] { lowerPagedRows(op); }); })
       .Case([&](memref::SubViewOp op) { return lowerSubView(op); })
       .Case([&](arith::ConstantOp op) { return lowerConstant(op); })
       .Default([&](Operation *op) -> LogicalResult {
@@ -658,6 +659,23 @@ LogicalResult KernelLowering::lowerMemRefDim(memref::DimOp op) {
     return op.emitOpError("needs a constant dimension of its memref");
   scalars.map(op.getResult(), emit.extend(sizes[*dim]));
   return success();
+}
+
+void KernelLowering::lowerPagedRows(PagedRowsOp op) {
+  MemRefArgument rows = memrefs[op.getPool()];
+  const MemRefArgument &table = memrefs[op.getTable()];
+  MemRefArgument::Pages pages;
+  Value start =
+      emit.mul(emit.extend(getScalar(op.getSequence())), table.strides[0]);
+  constexpr int64_t kNumberBytes = 4;
+  pages.numbers = emit.globalPointer(table.pointer, start, kNumberBytes);
+  pages.stride = table.strides[1];
+  pages.lastNumber = emit.sub(rows.sizes[0], emit.i32(1));
+  pages.rows = op.getPageRows();
+  rows.sizes[0] = emit.i32(1);
+  rows.sizes[2] = getScalar(op.getLength());
+  rows.pages = pages;
+  memrefs[op.getResult()] = rows;
 }
 
 LogicalResult KernelLowering::lowerSubView(memref::SubViewOp op) {

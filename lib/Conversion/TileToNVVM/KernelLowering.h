@@ -31,9 +31,19 @@ LLVM::GlobalOp createSharedMemory(gpu::GPUModuleOp module);
 /// A memref argument, by the kernel ABI. Static sizes and strides are
 /// constants.
 struct MemRefArgument {
+  /// Where rows lie in pages: the numbers of a sequence's pages, and how many
+  /// rows a page has. `strides` has the distance of pages in dimension 0.
+  struct Pages {
+    Value numbers;    // pointer to i32
+    Value stride;     // of `numbers`, i64
+    Value lastNumber; // i32
+    int64_t rows;
+  };
+
   Value pointer;
   SmallVector<Value> sizes;   // i32
   SmallVector<Value> strides; // i64
+  std::optional<Pages> pages;
 };
 
 /// Lowers one kernel, in order, thread by thread: every tile becomes the
@@ -66,6 +76,7 @@ protected:
   LogicalResult lowerIf(scf::IfOp op);
   LogicalResult lowerElementwise(Operation *op);
   void lowerScalar(Operation *op);
+  void lowerPagedRows(PagedRowsOp op);
   LogicalResult lowerSubView(memref::SubViewOp op);
   LogicalResult lowerMemRefDim(memref::DimOp op);
   LogicalResult lowerConstant(arith::ConstantOp op);
@@ -114,6 +125,7 @@ protected:
                      ArrayRef<Value> fragment);
   Value getPredicate(const Access &access, const RegisterLayout &layout,
                      TilePosition offset, RankedTensorType type);
+  Value getRowOffset(const Access &access, Value row);
   ThreadEmitter::GlobalAddress getAddress(const Access &access,
                                           TilePosition offset);
   void emitCopyToShared(const Access &access, RankedTensorType tile,

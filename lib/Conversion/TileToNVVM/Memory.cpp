@@ -41,8 +41,9 @@ struct KernelLowering::Access {
 
 /// Of row `row`, in elements from the access's base. With `interleave`, the
 /// access's rows and their limit count those of all matrices.
-static Value getRowOffset(ThreadEmitter &emit, Value row, Value rowStride,
-                          int64_t interleave, Value matrixStride) {
+static Value getInterleavedOffset(ThreadEmitter &emit, Value row,
+                                  Value rowStride, int64_t interleave,
+                                  Value matrixStride) {
   if (interleave == 1)
     return emit.mul(emit.extend(row), rowStride);
   Value inMatrix = emit.mul(emit.extend(emit.div(row, interleave)), rowStride);
@@ -165,23 +166,40 @@ Value KernelLowering::getPredicate(const Access &access,
                                         emit.i32(type.getDimSize(0))));
 }
 
+/// How far row `row` lies from the base, in elements, as an i64; anything for
+/// rows from the limit on, which don't exist.
+Value KernelLowering::getRowOffset(const Access &access, Value row) {
+  const auto &pages = access.memref.pages;
+  if (!pages)
+    return getInterleavedOffset(emit, row, access.rowStride, access.interleave,
+                                access.matrixStride);
+  Value exists = emit.less(row, access.rowLimit);
+  Value position =
+      emit.mul(emit.extend(emit.div(row, pages->rows)), pages->stride);
+  Value slot = emit.globalPointer(pages->numbers, position, /*bytes=*/4);
+  Value number = emit.loadGlobal({slot}, /*words=*/1, exists)[0];
+  number = emit.create<LLVM::UMinOp>(number, pages->lastNumber);
+  Value offset = emit.mul(emit.extend(number), access.memref.strides[0]);
+  Value inPage = emit.extend(emit.rem(row, pages->rows));
+  return emit.add(offset, emit.mul(inPage, access.rowStride));
+}
+
 /// The address of the element `offset` away from the tile's position, of which
 /// the thread's part is already in `access`.
 ThreadEmitter::GlobalAddress KernelLowering::getAddress(const Access &access,
                                                         TilePosition offset) {
   // Elements of a vector are its rows.
   if (!access.row && access.interleave > 1) {
-    Value position =
-        getRowOffset(emit, emit.add(access.col, emit.i32(offset.col)),
-                     emit.i64(1), access.interleave, access.matrixStride);
+    Value position = getInterleavedOffset(
+        emit, emit.add(access.col, emit.i32(offset.col)), emit.i64(1),
+        access.interleave, access.matrixStride);
     return {emit.globalPointer(access.base, position, access.elementBytes), 0};
   }
   Value position = emit.extend(access.col);
   if (access.row)
     position = emit.add(
         position,
-        getRowOffset(emit, emit.add(access.row, emit.i32(offset.row)),
-                     access.rowStride, access.interleave, access.matrixStride));
+        getRowOffset(access, emit.add(access.row, emit.i32(offset.row))));
   return {emit.globalPointer(access.base, position, access.elementBytes),
           offset.col * access.elementBytes};
 }
@@ -618,9 +636,7 @@ void KernelLowering::emitVectorCopy(const Access &access, RankedTensorType tile,
   Value col =
       emit.add(access.col, emit.mul(threadChunk, emit.i32(chunkElements)));
   auto getPointer = [&](int64_t r) {
-    Value offset =
-        getRowOffset(emit, emit.add(row, emit.i32(r)), access.rowStride,
-                     access.interleave, access.matrixStride);
+    Value offset = getRowOffset(access, emit.add(row, emit.i32(r)));
     return emit.globalPointer(access.base, emit.add(offset, emit.extend(col)),
                               access.elementBytes);
   };
@@ -659,8 +675,10 @@ void KernelLowering::emitVectorCopy(const Access &access, RankedTensorType tile,
                                emit.i32(tile.getDimSize(0)));
       emit.createIf(inTile, copy, [] {});
     }
-    pointer = access.interleave == 1 ? emit.globalPointer(pointer, stepBytes, 1)
-                                     : getPointer(r + rowStep);
+    if (access.interleave == 1 && !access.memref.pages)
+      pointer = emit.globalPointer(pointer, stepBytes, 1);
+    else if (r + rowStep < tile.getDimSize(0))
+      pointer = getPointer(r + rowStep);
   }
 }
 
@@ -687,10 +705,7 @@ void KernelLowering::emitOneElementCopy(const Access &access,
   Value col = emit.add(access.col, tileCol);
   Value exists = emit.andBits(emit.less(row, access.rowLimit),
                               emit.less(col, access.colLimit));
-  Value position =
-      emit.add(getRowOffset(emit, row, access.rowStride, access.interleave,
-                            access.matrixStride),
-               emit.extend(col));
+  Value position = emit.add(getRowOffset(access, row), emit.extend(col));
   Value pointer =
       emit.globalPointer(access.base, position, access.elementBytes);
   Value value = access.elementBytes == 2

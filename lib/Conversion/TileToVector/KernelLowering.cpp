@@ -136,6 +136,8 @@ void KernelLowering::emitOp(Operation *op, const BlockSchedule &schedule,
   }
   if (auto part = dyn_cast<memref::SubViewOp>(op))
     return emitSubView(part);
+  if (auto rows = dyn_cast<PagedRowsOp>(op))
+    return emitPagedRows(rows);
   if (isa<ReturnOp>(op)) {
     LLVM::ReturnOp::create(builder, e.loc, ValueRange());
     return;
@@ -164,6 +166,22 @@ void KernelLowering::emitSubView(memref::SubViewOp op) {
   for (auto [size, mixed] : llvm::zip_equal(part.sizes, op.getMixedSizes()))
     size = get(mixed);
   memrefs[op.getResult()] = part;
+}
+
+void KernelLowering::emitPagedRows(PagedRowsOp op) {
+  MemRefArg rows = memrefs[op.getPool()];
+  const MemRefArg &table = memrefs[op.getTable()];
+  Value sequence = e.toI64(scalars.lookup(op.getSequence()));
+  MemRefArg::Pages pages;
+  pages.numbers = e.address(table.pointer, e.mul(sequence, table.strides[0]),
+                            builder.getI32Type());
+  pages.stride = table.strides[1];
+  pages.lastNumber = e.sub(rows.sizes[0], e.i64(1));
+  pages.rows = op.getPageRows();
+  rows.sizes[0] = e.i64(1);
+  rows.sizes[2] = e.toI64(scalars.lookup(op.getLength()));
+  rows.pages = pages;
+  memrefs[op.getResult()] = rows;
 }
 
 void KernelLowering::emitFor(scf::ForOp op, const BlockSchedule &schedule,

@@ -25,8 +25,15 @@ inline bool isTile(Value value) {
 
 /// What the kernel knows of a memref argument.
 struct MemRefArg {
+  /// Where rows lie in pages: the numbers of a sequence's pages.
+  struct Pages {
+    Value numbers, stride, lastNumber;
+    int64_t rows;
+  };
+
   Value pointer;
   SmallVector<Value> sizes, strides; // i64
+  std::optional<Pages> pages;
 };
 
 /// How a tile lies in scratch memory, and the loop nest over its vectors:
@@ -53,18 +60,24 @@ struct Point {
 /// The part of a memref that a tile covers. Rank-1 tiles are one row.
 struct Window {
   Value pointer, rowStride;
+  /// The number of the window's first row.
+  Value firstRow;
+  /// Where rows lie in pages, the distance between those; the pointer is then
+  /// that of row 0 of page 0.
+  std::optional<MemRefArg::Pages> pages;
+  Value pageStride;
   Value rowBegin, rowEnd, colBegin, colEnd;
   /// i1: the window lies inside of the memref; its columns do.
   Value isFull, hasFullCols;
   int64_t rows, cols;
   Type element;
-  /// How many matrices take turns, and then the stride between them and the
-  /// number of the window's first row.
+  /// How many matrices take turns, and then the stride between them.
   int64_t interleave = 1;
-  Value matrixStride, firstRow;
+  Value matrixStride;
 
-  /// Of row `row`, in elements from `pointer`.
+  /// Of row `row`, which exists, in elements from `pointer`.
   Value getRowOffset(Emitter &e, Value row) const;
+  Value getPagedRowOffset(Emitter &e, Value row) const;
 };
 
 /// A row-major f32 tile, the right operand of products.
@@ -90,6 +103,7 @@ private:
   void emitLoopOp(Operation *op, Point &point);
   void emitOp(Operation *op, const BlockSchedule &schedule, int64_t unit);
   void emitSubView(memref::SubViewOp op);
+  void emitPagedRows(PagedRowsOp op);
   void emitFor(scf::ForOp op, const BlockSchedule &schedule, int64_t unit);
   void emitIf(scf::IfOp op);
   void emitReduceRange(ReduceRangeOp op);

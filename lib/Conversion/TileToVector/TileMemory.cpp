@@ -8,6 +8,8 @@ using namespace mlir::tile;
 using namespace mlir::tile::cpu;
 
 Value Window::getRowOffset(Emitter &e, Value row) const {
+  if (pages)
+    return getPagedRowOffset(e, row);
   if (interleave == 1)
     return e.mul(row, rowStride);
   Value number = e.add(firstRow, row);
@@ -16,6 +18,17 @@ Value Window::getRowOffset(Emitter &e, Value row) const {
   Value matrix =
       e.b.createOrFold<arith::RemUIOp>(e.loc, number, e.i64(interleave));
   return e.add(e.mul(inMatrix, rowStride), e.mul(matrix, matrixStride));
+}
+
+Value Window::getPagedRowOffset(Emitter &e, Value row) const {
+  Value position = e.add(firstRow, row);
+  Value rows = e.i64(pages->rows);
+  Value index = arith::DivUIOp::create(e.b, e.loc, position, rows);
+  Value inPage = arith::RemUIOp::create(e.b, e.loc, position, rows);
+  Value number = e.toI64(e.load(pages->numbers, e.mul(index, pages->stride),
+                                e.b.getI32Type(), /*lanes=*/0));
+  number = arith::MinUIOp::create(e.b, e.loc, number, pages->lastNumber);
+  return e.add(e.mul(number, pageStride), e.mul(inPage, rowStride));
 }
 
 /// With `interleave`, a tile of rank 1 is rows of one element.
@@ -63,6 +76,7 @@ Window KernelLowering::emitWindow(Value memref, ValueRange indices,
       w.rowBegin = begin;
       w.rowEnd = end;
       w.rowStride = arg.strides[dim];
+      w.firstRow = index;
     } else {
       w.colBegin = begin;
       w.colEnd = end;
@@ -74,6 +88,12 @@ Window KernelLowering::emitWindow(Value memref, ValueRange indices,
   }
   if (exists)
     w.rowEnd = arith::SelectOp::create(builder, e.loc, exists, w.rowEnd, zero);
+  if (arg.pages) {
+    w.pages = arg.pages;
+    w.pageStride = arg.strides[0];
+    // The rows' part comes from their pages.
+    offset = e.sub(offset, e.mul(w.firstRow, w.rowStride));
+  }
   w.pointer = e.address(arg.pointer, offset, getMemoryType(w.element));
 
   auto covers = [&](Value begin, Value end, int64_t extent) {
@@ -124,8 +144,9 @@ Value KernelLowering::copyToRowMajor(const Window &w, Operation *op) {
     zeroFill(buffer, element, w.rows * w.cols);
   }
   e.loop(w.rowBegin, w.rowEnd, 1, [&](Value row) {
+    Value start = w.getRowOffset(e, row);
     copyRow(w, row, [&](Value col, int64_t lanes) {
-      Value from = e.add(w.getRowOffset(e, row), col);
+      Value from = e.add(start, col);
       Value to = e.add(e.mul(row, e.i64(w.cols)), col);
       Value value = e.load(w.pointer, from, getMemoryType(w.element), lanes);
       e.store(e.memoryToScratch(value, w.element), buffer, to);
@@ -165,6 +186,7 @@ void KernelLowering::emitLoad(LoadOp op) {
 
   Window w =
       emitWindow(op.getSource(), op.getIndices(), type, op.getInterleave());
+  canReadDirectly &= !w.pages;
   if (isOperandB && !canReadDirectly)
     uniforms[tile] = {copyToRowMajor(w, op), e.i64(w.cols)};
   if (isOperandB && canReadDirectly) {
@@ -204,7 +226,7 @@ Value KernelLowering::copyToLanes(const Window &w, RankedTensorType type,
   forEachSquare(type, [&](Value row, Value col, int64_t size) {
     SmallVector<Value> vectors;
     for (int64_t i = 0; i < size; ++i) {
-      Value at = e.add(e.mul(e.add(row, e.i64(i)), w.rowStride), col);
+      Value at = e.add(w.getRowOffset(e, e.add(row, e.i64(i))), col);
       vectors.push_back(
           e.memoryToScratch(e.load(w.pointer, at, memory, size), w.element));
     }
@@ -217,8 +239,9 @@ Value KernelLowering::copyToLanes(const Window &w, RankedTensorType type,
   builder.setInsertionPointToStart(branch.elseBlock());
   zeroFill(buffer, element, w.rows * w.cols);
   e.loop(w.rowBegin, w.rowEnd, 1, [&](Value row) {
+    Value start = w.getRowOffset(e, row);
     e.loop(w.colBegin, w.colEnd, 1, [&](Value col) {
-      Value from = e.add(w.getRowOffset(e, row), col);
+      Value from = e.add(start, col);
       e.store(e.memoryToScratch(e.load(w.pointer, from, memory, 0), w.element),
               buffer, getElementOffset(type, row, col));
     });

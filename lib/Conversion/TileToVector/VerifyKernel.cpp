@@ -35,6 +35,8 @@ static LogicalResult verifyType(Operation *op, Type type) {
 static bool isKernelArgument(Value value, KernelOp kernel) {
   if (auto part = value.getDefiningOp<memref::SubViewOp>())
     value = part.getSource();
+  if (auto rows = value.getDefiningOp<PagedRowsOp>())
+    value = rows.getPool();
   auto arg = dyn_cast<BlockArgument>(value);
   return arg && arg.getOwner()->getParentOp() == kernel;
 }
@@ -62,8 +64,8 @@ static LogicalResult verifyOp(Operation *op, KernelOp kernel) {
   for (Value operand : op->getOperands())
     if (isa<BaseMemRefType>(operand.getType()) &&
         (!isKernelArgument(operand, kernel) ||
-         !isa<LoadOp, GatherOp, StoreOp, StoreElementOp, memref::DimOp,
-              memref::SubViewOp>(op)))
+         !isa<LoadOp, GatherOp, StoreOp, StoreElementOp, PagedRowsOp,
+              memref::DimOp, memref::SubViewOp>(op)))
       return op->emitOpError("uses a memref; only tile.load, tile.gather, "
                              "tile.store, tile.store_element, memref.dim and "
                              "memref.subview may, and of kernel arguments or "
@@ -74,8 +76,8 @@ static LogicalResult verifyOp(Operation *op, KernelOp kernel) {
 
   if (isa<KVLoopOp, MaskOp, ScoreModOp, OnlineSoftmaxOp>(op))
     return op->emitOpError("must be lowered before convert-tile-to-vector");
-  if (isa<LoadOp, GatherOp, StoreOp, StoreElementOp, MmaOp, ReduceOp,
-          ReduceRangeOp, AnyExceedsOp, FoldSumOp, BroadcastOp, IotaOp,
+  if (isa<LoadOp, GatherOp, StoreOp, StoreElementOp, PagedRowsOp, MmaOp,
+          ReduceOp, ReduceRangeOp, AnyExceedsOp, FoldSumOp, BroadcastOp, IotaOp,
           ExpDiffOp, ProgramIdOp, ReturnOp, tensor::SplatOp, scf::ForOp,
           scf::IfOp, scf::YieldOp, YieldOp>(op))
     return success();

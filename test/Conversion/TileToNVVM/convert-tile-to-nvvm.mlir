@@ -157,3 +157,34 @@ tile.kernel @reduce_range(%n: i32, %table: memref<?xi32>, %out: memref<?xi32>) a
   tile.store_element %max, %out[%min] : memref<?xi32>
   tile.return
 }
+
+// Every row of a tile asks the table for its page, whose number is moved into
+// the pool; rows from the length on are filled with zeros.
+// CHECK-LABEL: llvm.func @pages(
+// CHECK: nvvm.cp.async.shared.global
+// CHECK: llvm.inline_asm has_side_effects {{.*}}ld.global{{.*}}b32
+// CHECK: %[[NUMBER:.*]] = llvm.intr.umin(
+// CHECK: llvm.sext %[[NUMBER]] : i32 to i64
+// CHECK: nvvm.cp.async.shared.global
+tile.kernel @pages(%pool: memref<?x2x16x64xbf16>, %table: memref<?x?xi32>, %n: i32) attributes {num_warps = 4 : i32} {
+  %zero = arith.constant 0 : i32
+  %rows = tile.paged_rows %pool through %table[%zero] length %n : memref<?x2x16x64xbf16>, memref<?x?xi32> -> memref<1x2x?x64xbf16, #tile.pages>
+  %t = tile.load %rows[%zero, %zero, %n, %zero] : memref<1x2x?x64xbf16, #tile.pages> -> tensor<64x64xbf16, #shared>
+  tile.return
+}
+
+// A part of a memref has a pointer and sizes of its own.
+// CHECK-LABEL: llvm.func @part(
+// CHECK-SAME: %[[M:[a-z0-9]+]]: !llvm.ptr<1>, %{{[a-z0-9]+}}: i32, %[[START:[a-z0-9]+]]: i32
+// CHECK: %[[LONG:.*]] = llvm.sext %[[START]] : i32 to i64
+// CHECK: %[[OFFSET:.*]] = llvm.mul %[[LONG]], %
+// CHECK: llvm.getelementptr %[[M]]
+// CHECK: nvvm.cp.async.shared.global
+tile.kernel @part(%m: memref<?x64xbf16>, %start: i32, %n: i32) attributes {num_warps = 4 : i32} {
+  %zero = arith.constant 0 : i32
+  %first = arith.index_cast %start : i32 to index
+  %size = arith.index_cast %n : i32 to index
+  %part = memref.subview %m[%first, 0] [%size, 64] [1, 1] : memref<?x64xbf16> to memref<?x64xbf16, strided<[64, 1], offset: ?>>
+  %t = tile.load %part[%zero, %zero] : memref<?x64xbf16, strided<[64, 1], offset: ?>> -> tensor<64x64xbf16, #shared>
+  tile.return
+}

@@ -152,3 +152,19 @@ tile.kernel @reduce_range(%table: memref<?xi32>, %n: i32, %out: memref<?xi32>) a
   tile.store_element %max, %out[%min] : memref<?xi32>
   tile.return
 }
+
+// Every row asks the table for its page, whose number is moved into the pool.
+// CHECK-LABEL: llvm.func @pages(
+// CHECK: scf.for
+// CHECK: %[[PAGE:[0-9]+]] = arith.divui %{{.*}}, %{{c16_i64.*}}
+// CHECK: %[[SLOT:.*]] = llvm.getelementptr %{{.*}}[%[[PAGE]]] : (!llvm.ptr, i64) -> !llvm.ptr, i32
+// CHECK: %[[NUMBER:[0-9]+]] = llvm.load %[[SLOT]] {{.*}} -> i32
+// CHECK: %[[LONG:[0-9]+]] = arith.extsi %[[NUMBER]] : i32 to i64
+// CHECK: arith.minui %[[LONG]], %
+tile.kernel @pages(%pool: memref<?x2x16x64xf32>, %table: memref<?x?xi32>, %n: i32, %o: memref<64x64xf32>) attributes {num_warps = 4 : i32} {
+  %zero = arith.constant 0 : i32
+  %rows = tile.paged_rows %pool through %table[%zero] length %n : memref<?x2x16x64xf32>, memref<?x?xi32> -> memref<1x2x?x64xf32, #tile.pages>
+  %t = tile.load %rows[%zero, %zero, %n, %zero] : memref<1x2x?x64xf32, #tile.pages> -> tensor<64x64xf32>
+  tile.store %t, %o[%zero, %zero] : tensor<64x64xf32>, memref<64x64xf32>
+  tile.return
+}

@@ -49,11 +49,14 @@ func.func @captures(%q: tensor<1x2x?x64xf16>, %c: tensor<1x?x?xf32>) -> tensor<1
 // CHECK-LABEL: func.func @sequences
 // CHECK-NOT: q and k have different batch sizes
 // CHECK: cf.assert %{{.*}}, "q and o have different lengths"
+// CHECK: cf.assert %{{.*}}, "cu_q has no element, not even the 0 that it begins with"
 // CHECK: %[[ENDS:.*]] = tensor.dim %{{.*}}, %c0
 // CHECK: %[[COUNT:.*]] = arith.subi %[[ENDS]], %c1
 // CHECK: arith.cmpi eq, %[[COUNT]], %
 // CHECK: cf.assert %{{.*}}, "cu_q and k are for different numbers of sequences"
 // CHECK: cf.assert %{{.*}}, "cu_q and kv_len are for different numbers of sequences"
+// CHECK: attn.check_sequences queries(%{{.*}}) keys(%{{.*}}, %{{.*}}) cu_q(%{{.*}} : tensor<?xi32>) kv_len(%{{.*}} : tensor<?xi32>)
+// CHECK: attn.attention
 func.func @sequences(%q: tensor<1x2x?x64xf16>, %k: tensor<?x2x?x64xf16>, %ends: tensor<?xi32>,
                      %lens: tensor<?xi32>, %o: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
   %r = attn.attention

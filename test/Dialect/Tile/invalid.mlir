@@ -596,3 +596,54 @@ func.func @store_interleave(%x: memref<?x?x?xf32>, %t: tensor<4x4xf32>, %i: i32)
   tile.store %t, %x[%i, %i, %i] interleave 0 : tensor<4x4xf32>, memref<?x?x?xf32>
   return
 }
+
+// -----
+
+func.func @page_rows(%pool: memref<8x4x12x64xbf16>, %table: memref<?x?xi32>, %n: i32) {
+  // expected-error@+1 {{takes a pool [pages, heads, page, columns] with a static page, a power of two, not 'memref<8x4x12x64xbf16>'}}
+  %r = tile.paged_rows %pool through %table[%n] length %n
+    : memref<8x4x12x64xbf16>, memref<?x?xi32> -> memref<1x4x?x64xbf16, #tile.pages>
+  return
+}
+
+// -----
+
+func.func @page_table(%pool: memref<8x4x16x64xbf16>, %table: memref<?xi32>, %n: i32) {
+  // expected-error@+1 {{takes a table of i32 [sequences, pages], not 'memref<?xi32>'}}
+  %r = tile.paged_rows %pool through %table[%n] length %n
+    : memref<8x4x16x64xbf16>, memref<?xi32> -> memref<1x4x?x64xbf16, #tile.pages>
+  return
+}
+
+// -----
+
+func.func @paged_type(%pool: memref<8x4x16x64xbf16>, %table: memref<?x?xi32>, %n: i32) {
+  // expected-error@+1 {{must yield 'memref<1x4x?x64xbf16, #tile.pages>', not 'memref<1x4x?x64xbf16>'}}
+  %r = tile.paged_rows %pool through %table[%n] length %n
+    : memref<8x4x16x64xbf16>, memref<?x?xi32> -> memref<1x4x?x64xbf16>
+  return
+}
+
+// -----
+
+func.func @paged_gather(%rows: memref<1x4x?x64xbf16, #tile.pages>, %i: i32) {
+  // expected-error@+1 {{can't reach rows that lie in pages; only loads of tiles of rank 2 do}}
+  %x = tile.gather %rows[%i, %i, %i, %i] : memref<1x4x?x64xbf16, #tile.pages>, (i32, i32, i32, i32) -> bf16
+  return
+}
+
+// -----
+
+func.func @paged_store(%rows: memref<1x4x?x64xbf16, #tile.pages>, %t: tensor<16x64xbf16>, %i: i32) {
+  // expected-error@+1 {{can't reach rows that lie in pages}}
+  tile.store %t, %rows[%i, %i, %i, %i] : tensor<16x64xbf16>, memref<1x4x?x64xbf16, #tile.pages>
+  return
+}
+
+// -----
+
+func.func @paged_row(%rows: memref<1x4x?x64xbf16, #tile.pages>, %i: i32) {
+  // expected-error@+1 {{loads rows that lie in pages, which takes a tile of rank 2, not 'tensor<64xbf16>'}}
+  %t = tile.load %rows[%i, %i, %i, %i] : memref<1x4x?x64xbf16, #tile.pages> -> tensor<64xbf16>
+  return
+}

@@ -263,3 +263,13 @@ func.func @num_sms() -> index {
   %n = tile.num_sms : index
   return %n : index
 }
+
+// CHECK-LABEL: tile.kernel @paged_rows(
+// CHECK: %[[ROWS:.*]] = tile.paged_rows %{{.*}} through %{{.*}}[%[[S:.*]]] length %{{.*}} : memref<?x4x16x64xbf16, strided<[?, ?, ?, 1]>>, memref<?x?xi32> -> memref<1x4x?x64xbf16, #tile.pages>
+// CHECK: tile.load %[[ROWS]][{{.*}}] : memref<1x4x?x64xbf16, #tile.pages> -> tensor<32x64xbf16>
+tile.kernel @paged_rows(%pool: memref<?x4x16x64xbf16, strided<[?, ?, ?, 1]>>, %table: memref<?x?xi32>, %s: i32, %n: i32) attributes {num_warps = 4 : i32} {
+  %rows = tile.paged_rows %pool through %table[%s] length %n
+    : memref<?x4x16x64xbf16, strided<[?, ?, ?, 1]>>, memref<?x?xi32> -> memref<1x4x?x64xbf16, #tile.pages>
+  %t = tile.load %rows[%s, %s, %s, %s] : memref<1x4x?x64xbf16, #tile.pages> -> tensor<32x64xbf16>
+  tile.return
+}

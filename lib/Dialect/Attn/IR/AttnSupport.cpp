@@ -20,7 +20,8 @@ static InFlightDiagnostic refuse(AttentionOp op, const Twine &what) {
                        "dimensions up to "
                     << kMaxHeadDim
                     << " (q/k and v may differ), any lengths, grouped-query "
-                       "heads, sink, lse, score_mod and mask_mod, and captures "
+                       "heads, packed sequences, caches and pages, sink, lse, "
+                       "score_mod and mask_mod, and captures "
                        "of "
                     << kCaptureTypes
                     << "; on sm_90a also q, k, v of f8E4M3FN or f8E5M2, with "
@@ -67,8 +68,6 @@ static LogicalResult verifyCaptures(AttentionOp op) {
 LogicalResult attn::verifySupported(AttentionOp op) {
   if (failed(verifyCaptures(op)))
     return failure();
-  if (op.getBlockTable())
-    return refuse(op, "a paged key/value cache (block_table) is");
   Type type = op.getElementType();
   if (!type.isF16() && !type.isBF16() && !type.isF32() &&
       !isa<Float8E4M3FNType, Float8E5M2Type>(type)) {

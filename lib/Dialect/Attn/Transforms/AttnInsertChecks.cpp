@@ -47,8 +47,10 @@ struct AttnInsertChecksPass
     OpBuilder builder(op);
     for (const SizePair &pair : pairs)
       insertCheck(builder, op.getLoc(), pair);
-    if (op.hasDeviceLengths())
+    if (op.hasDeviceLengths() && !op.hasBufferSemantics()) {
       insertSequenceChecks(builder, op);
+      insertNumberChecks(builder, op);
+    }
     op.walk([&](CaptureLoadOp load) {
       auto source = cast<BlockArgument>(load.getSource());
       unsigned numCaptures = op.getCaptures().size();
@@ -67,6 +69,19 @@ struct AttnInsertChecksPass
       auto type = cast<ShapedType>(count.operand.getType());
       return type.isDynamicDim(count.dim);
     };
+    for (const SequenceCount &count : counts) {
+      if (count.excess == 0 || !isDynamic(count))
+        continue;
+      Value size = getSize(builder, op.getLoc(), count.operand, count.dim, 0);
+      Value least =
+          arith::ConstantIndexOp::create(builder, op.getLoc(), count.excess);
+      Value isEnough = arith::CmpIOp::create(
+          builder, op.getLoc(), arith::CmpIPredicate::sge, size, least);
+      cf::AssertOp::create(
+          builder, op.getLoc(), isEnough,
+          (count.name + " has no element, not even the 0 that it begins with")
+              .str());
+    }
     for (const SequenceCount &count : ArrayRef(counts).drop_front()) {
       if (!isa<RankedTensorType>(count.operand.getType()) ||
           (!isDynamic(first) && !isDynamic(count)))
@@ -82,6 +97,17 @@ struct AttnInsertChecksPass
                             " are for different numbers of sequences")
                                .str());
     }
+  }
+
+  /// What the numbers themselves must be.
+  static void insertNumberChecks(OpBuilder &builder, AttentionOp op) {
+    Location loc = op.getLoc();
+    Value rows = getSize(builder, loc, op.getQ(), 2, 0);
+    Value keyBatches = getSize(builder, loc, op.getK(), 0, 0);
+    Value keyRows = getSize(builder, loc, op.getK(), 2, 0);
+    CheckSequencesOp::create(builder, loc, rows, keyBatches, keyRows,
+                             op.getCuQ(), op.getCuK(), op.getKvLen(),
+                             op.getBlockTable());
   }
 
   static Value getSize(OpBuilder &builder, Location loc, Value operand,

@@ -55,6 +55,39 @@ struct CaptureLoadInterface
   }
 };
 
+/// Checks read their tensors, in host code.
+struct CheckSequencesInterface
+    : BufferizableOpInterface::ExternalModel<CheckSequencesInterface,
+                                             CheckSequencesOp> {
+  bool bufferizesToMemoryRead(Operation *, OpOperand &,
+                              const AnalysisState &) const {
+    return true;
+  }
+  bool bufferizesToMemoryWrite(Operation *, OpOperand &,
+                               const AnalysisState &) const {
+    return false;
+  }
+  AliasingValueList getAliasingValues(Operation *, OpOperand &,
+                                      const AnalysisState &) const {
+    return {};
+  }
+
+  LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
+                          const BufferizationOptions &options,
+                          BufferizationState &state) const {
+    for (OpOperand &operand : op->getOpOperands()) {
+      if (!isa<TensorType>(operand.get().getType()))
+        continue;
+      FailureOr<Value> buffer =
+          getBuffer(rewriter, operand.get(), options, state);
+      if (failed(buffer))
+        return failure();
+      rewriter.modifyOpInPlace(op, [&] { operand.set(*buffer); });
+    }
+    return success();
+  }
+};
+
 /// The same op on buffers, for a destination-style op of the dialect.
 template <typename OpTy>
 struct DestinationOpInterface
@@ -101,6 +134,7 @@ void attn::registerBufferizableOpInterfaceExternalModels(
   registry.addExtension(+[](MLIRContext *context, AttnDialect *) {
     AttentionOp::attachInterface<DestinationOpInterface<AttentionOp>>(*context);
     CaptureLoadOp::attachInterface<CaptureLoadInterface>(*context);
+    CheckSequencesOp::attachInterface<CheckSequencesInterface>(*context);
     SoftmaxOp::attachInterface<DestinationOpInterface<SoftmaxOp>>(*context);
   });
 }

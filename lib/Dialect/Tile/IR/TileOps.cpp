@@ -204,6 +204,11 @@ static LogicalResult verifyAccess(Operation *op, RankedTensorType tile,
                            "those of the tile, to take matrices from");
   if (tile.getRank() < 1 || tile.getRank() > 2)
     return op->emitOpError("tile must have rank 1 or 2, not ") << tile;
+  if (tile.getRank() == 1 &&
+      isa_and_present<PagesAttr>(memref.getMemorySpace()))
+    return op->emitOpError("loads rows that lie in pages, which takes a tile "
+                           "of rank 2, not ")
+           << tile;
   if (tile.getRank() > memref.getRank())
     return op->emitOpError("tile ")
            << tile << " has more dimensions than " << memref;
@@ -228,8 +233,17 @@ void LoadOp::getEffects(
   effects.emplace_back(MemoryEffects::Read::get(), &getSourceMutable());
 }
 
+static LogicalResult verifyNotInPages(Operation *op, MemRefType memref) {
+  if (!isa_and_present<PagesAttr>(memref.getMemorySpace()))
+    return success();
+  return op->emitOpError("can't reach rows that lie in pages; only loads of "
+                         "tiles of rank 2 do");
+}
+
 LogicalResult GatherOp::verify() {
   auto memref = cast<MemRefType>(getSource().getType());
+  if (failed(verifyNotInPages(*this, memref)))
+    return failure();
   if (static_cast<int64_t>(getIndices().size()) != memref.getRank())
     return emitOpError("needs ")
            << memref.getRank() << " indices, has " << getIndices().size();
@@ -255,7 +269,40 @@ LogicalResult GatherOp::verify() {
   return success();
 }
 
+MemRefType PagedRowsOp::getRowsType(MemRefType pool) {
+  SmallVector<int64_t> shape(pool.getShape());
+  shape[0] = 1;
+  shape[2] = ShapedType::kDynamic;
+  return MemRefType::get(shape, pool.getElementType(), AffineMap(),
+                         PagesAttr::get(pool.getContext()));
+}
+
+void PagedRowsOp::build(OpBuilder &, OperationState &state, Value pool,
+                        Value table, Value sequence, Value length) {
+  state.addOperands({pool, table, sequence, length});
+  state.addTypes(getRowsType(cast<MemRefType>(pool.getType())));
+}
+
+LogicalResult PagedRowsOp::verify() {
+  auto pool = cast<MemRefType>(getPool().getType());
+  auto table = cast<MemRefType>(getTable().getType());
+  if (pool.getRank() != 4 || pool.getDimSize(2) < 1 ||
+      !llvm::isPowerOf2_64(pool.getDimSize(2)))
+    return emitOpError("takes a pool [pages, heads, page, columns] with a "
+                       "static page, a power of two, not ")
+           << pool;
+  if (table.getRank() != 2 || !table.getElementType().isInteger(32))
+    return emitOpError("takes a table of i32 [sequences, pages], not ")
+           << table;
+  if (getType() != getRowsType(pool))
+    return emitOpError("must yield ")
+           << getRowsType(pool) << ", not " << getType();
+  return success();
+}
+
 LogicalResult StoreOp::verify() {
+  if (failed(verifyNotInPages(*this, cast<MemRefType>(getDest().getType()))))
+    return failure();
   return verifyAccess(*this, getTileType(getValue()),
                       cast<MemRefType>(getDest().getType()),
                       getIndices().size(), getInterleave());

@@ -289,6 +289,34 @@ def CaptureLoadOp : Attn_Op<"capture_load", [Pure]> {
   }];
 }
 
+def CheckSequencesOp : Attn_Op<"check_sequences", [AttrSizedOperandSegments]> {
+  let summary = "Checks the sequences of an attention before it runs";
+  let description = [{
+    What `attn.attention` says of its operands of these names: offsets begin
+    with 0, don't decrease and end within `q_rows` and `k_rows`; lengths lie
+    within the room that `k_rows`, the next offset or the table's pages leave;
+    the pages in use lie below `k_batches`. It stands in host code beside
+    the checks of sizes, which come first, and becomes a check of the plan.
+
+    ```mlir
+    attn.check_sequences queries(%tq) keys(%pages, %page)
+      cu_q(%ends : tensor<?xi32>) kv_len(%lens : tensor<?xi32>) block_table(%table : tensor<?x?xi32>)
+    ```
+  }];
+  let arguments = (ins Index:$q_rows, Index:$k_batches, Index:$k_rows,
+                       Optional<Attn_Shaped>:$cu_q, Optional<Attn_Shaped>:$cu_k,
+                       Optional<Attn_Shaped>:$kv_len,
+                       Optional<Attn_Shaped>:$block_table);
+  let assemblyFormat = [{
+    `queries` `(` $q_rows `)` `keys` `(` $k_batches `,` $k_rows `)`
+    (`cu_q` `(` $cu_q^ `:` type($cu_q) `)`)?
+    (`cu_k` `(` $cu_k^ `:` type($cu_k) `)`)?
+    (`kv_len` `(` $kv_len^ `:` type($kv_len) `)`)?
+    (`block_table` `(` $block_table^ `:` type($block_table) `)`)?
+    attr-dict
+  }];
+}
+
 def SoftmaxOp : Attn_Op<"softmax", [
     DestinationStyleOpInterface,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {

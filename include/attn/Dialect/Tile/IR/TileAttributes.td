@@ -42,6 +42,20 @@ def Tile_ReduceKindAttr : EnumAttr<TileDialect, Tile_ReduceKind, "reduce"> {
 }
 
 //===----------------------------------------------------------------------===//
+// Memory spaces
+//===----------------------------------------------------------------------===//
+
+def Tile_PagesAttr : AttrDef<TileDialect, "Pages"> {
+  let mnemonic = "pages";
+  let summary = "The memory space of a memref whose rows lie in pages";
+  let description = [{
+    Rows of such a memref have no common stride: only `tile.load` and
+    `tile.async_load` of tiles of rank 2 reach them (`tile.paged_rows`).
+  }];
+  let assemblyFormat = "";
+}
+
+//===----------------------------------------------------------------------===//
 // Layout encodings
 //===----------------------------------------------------------------------===//
 

@@ -200,6 +200,40 @@ def GatherOp : Tile_Op<"gather", [Pure]> {
   let hasVerifier = 1;
 }
 
+def PagedRowsOp : Tile_Op<"paged_rows", [Pure]> {
+  let summary = "Rows that lie in pages, as one memref";
+  let description = [{
+    Row j of the result is row j mod page of `pool`'s batch
+    `table[sequence, j / page]`, for j below `length`. `pool` is [pages, heads,
+    page, columns] with a static page, a power of two, and `table` holds i32.
+    Numbers of pages are moved into the pool, so that no load leaves it.
+
+    ```mlir
+    %k = tile.paged_rows %pool through %table[%b] length %n
+      : memref<?x4x16x64xbf16>, memref<?x?xi32> -> memref<1x4x?x64xbf16, #tile.pages>
+    %t = tile.load %k[%zero, %h, %row, %zero] : memref<1x4x?x64xbf16, #tile.pages> -> tensor<64x64xbf16>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$pool, AnyMemRef:$table, I32:$sequence,
+                       I32:$length);
+  let results = (outs AnyMemRef:$result);
+  let assemblyFormat = [{
+    $pool `through` $table `[` $sequence `]` `length` $length attr-dict `:`
+    type($pool) `,` type($table) `->` type($result)
+  }];
+  let builders = [OpBuilder<(ins "::mlir::Value":$pool, "::mlir::Value":$table,
+                                 "::mlir::Value":$sequence,
+                                 "::mlir::Value":$length)>];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    int64_t getPageRows() {
+      return ::llvm::cast<::mlir::MemRefType>(getPool().getType()).getDimSize(2);
+    }
+    /// The type of rows that lie in the pages of `pool`.
+    static ::mlir::MemRefType getRowsType(::mlir::MemRefType pool);
+  }];
+}
+
 def StoreOp : Tile_Op<"store", [
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "Stores a tile; elements outside the memref are dropped";
