@@ -603,7 +603,9 @@ void HopperLowering::lowerRead(ReadOp op) {
   SmallVector<Value> values = ring.getElementBytes() == 2
                                   ? readMatrices(ring, address)
                                   : readPairs(ring, address);
-  // One lane gives the slot back, for all.
+  // One lane gives the slot back, for all, and the next copy into it may not
+  // overtake the reads.
+  fenceAsyncShared(emit);
   emit.create<NVVM::SyncWarpOp>(emit.i32(-1));
   fragments[op.getResult()] = Fragment(values.begin(), values.end());
 }

@@ -602,7 +602,8 @@ void KernelLowering::lowerBufferRead(BufferReadOp op) {
 
 LogicalResult KernelLowering::lowerAsyncLoad(AsyncLoadOp op) {
   RankedTensorType tile = cast<BufferType>(op.getBuffer().getType()).getTile();
-  Access access = getAccess(op.getSource(), op.getIndices(), tile.getRank());
+  Access access = getAccess(op.getSource(), op.getIndices(), tile.getRank(),
+                            op.getInterleave());
   // Nothing exists for a copy that must not happen: the slot becomes zero,
   // which costs no branch and no access to global memory.
   access.rowLimit =

@@ -335,7 +335,7 @@ void StoreElementOp::getEffects(
 LogicalResult AsyncLoadOp::verify() {
   return verifyAccess(*this, cast<BufferType>(getBuffer().getType()).getTile(),
                       cast<MemRefType>(getSource().getType()),
-                      getIndices().size());
+                      getIndices().size(), getInterleave());
 }
 
 void AsyncLoadOp::getEffects(

@@ -165,7 +165,7 @@ void LoopPipeliner::startLoads(Value iv, Value slot, Value condition) {
       indices.push_back(recompute(rewriter, index, loop, iv, mapping));
     AsyncLoadOp::create(rewriter, pipelined.load.getLoc(),
                         pipelined.load.getSource(), indices, pipelined.buffer,
-                        slot, condition);
+                        slot, condition, pipelined.load.getInterleave());
   }
   AsyncCommitOp::create(rewriter, loop->getLoc());
 }
@@ -198,7 +198,8 @@ void LoopPipeliner::makeInvariantLoadsAsync() {
       Value always =
           arith::ConstantOp::create(rewriter, loc, rewriter.getBoolAttr(true));
       AsyncLoadOp::create(rewriter, load.getLoc(), load.getSource(),
-                          load.getIndices(), buffer, i32(0), always);
+                          load.getIndices(), buffer, i32(0), always,
+                          load.getInterleave());
       AsyncCommitOp::create(rewriter, loc);
       buffers.push_back(buffer);
     }

@@ -290,8 +290,8 @@ def AsyncLoadOp : Tile_Op<"async_load", [
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "Starts copying a tile from memory into a slot of a buffer";
   let description = [{
-    Element positions and zero fill are those of `tile.load`. Nothing happens
-    where `condition` is false. The copy belongs to the next
+    Element positions and zero fill are those of `tile.load`, with `interleave`
+    too. Nothing happens where `condition` is false. The copy belongs to the next
     `tile.async_commit` and must be waited for with `tile.async_wait`.
 
     ```mlir
@@ -300,10 +300,11 @@ def AsyncLoadOp : Tile_Op<"async_load", [
     ```
   }];
   let arguments = (ins AnyMemRef:$source, Variadic<I32>:$indices,
-                       Tile_BufferType:$buffer, I32:$slot, I1:$condition);
+                       Tile_BufferType:$buffer, I32:$slot, I1:$condition,
+                       DefaultValuedAttr<I64Attr, "1">:$interleave);
   let assemblyFormat = [{
-    $source `[` $indices `]` `to` $buffer `[` $slot `]` `if` $condition
-    attr-dict `:` type($source) `,` type($buffer)
+    $source `[` $indices `]` (`interleave` $interleave^)? `to` $buffer
+    `[` $slot `]` `if` $condition attr-dict `:` type($source) `,` type($buffer)
   }];
   let hasVerifier = 1;
 }
