@@ -25,6 +25,8 @@ def attention(q, k, v, scale=None, score=None, mask=None, score_captures=None, m
         visible = True if mask is None else mask(b, h, i, j, nq, nk, **mask_captures or {})
         visible = np.broadcast_to(visible, s.shape)
         s = np.where(visible, s, -np.inf)
+        # Values that no query sees don't matter, NaN or not.
+        v = np.where(visible.any(axis=2)[..., None], v, 0.0)
         if sink is not None:
             sinks = np.broadcast_to(sink.astype(np.float64)[:, None, None], (*s.shape[:3], 1))
             s = np.concatenate([s, sinks], axis=-1)

@@ -466,6 +466,23 @@ MASKS.update(
             lambda b, h, i, j, nq, nk, lens: j < lens[b],
             {"lens": Capture("i32", ("b",), lambda random, shape, case: random.integers(0, case[4] + 1, shape))},
         ),
+        # Some lengths are known to the case.
+        "keys_before_40": (
+            """
+      %n = attn.capture_load %lens[%b] : {lens} -> i32
+      %r = arith.cmpi slt, %kv_idx, %n : i32""",
+            lambda b, h, i, j, nq, nk, lens: j < lens[b],
+            {"lens": Capture("i32", ("b",), lambda random, shape, case: np.minimum(40 - 17 * np.arange(shape[0]), 40))},
+        ),
+        "keys_to_39": (
+            _POSITION
+            + """
+      %last = arith.constant 39 : i32
+      %c0 = arith.cmpi sge, %last, %kv_idx : i32
+      %c1 = arith.cmpi sge, %kv_idx, %q_idx : i32
+      %r = arith.andi %c0, %c1 : i1""",
+            lambda b, h, i, j, nq, nk: (j <= 39) & (j >= i),
+        ),
         "causal_key_padding": (
             _POSITION
             + """

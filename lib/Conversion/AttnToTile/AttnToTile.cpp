@@ -1,5 +1,6 @@
 //===- AttnToTile.cpp - attn.attention to one fused kernel ----------------===//
 
+#include "KeyPadding.h"
 #include "MaskPrepass.h"
 #include "RuleReader.h"
 #include "ScoreTerms.h"
@@ -534,7 +535,7 @@ private:
     keys = sequences.getKeys(op.getK());
     // The transposed keys go to the end of the tensor (verifyTarget).
     if (!op.isQuantized())
-      values = sequences.getKeys(op.getV());
+      values = sequences.getKeys(op.getV(), countVisibleKeys());
     loop = tile::KVLoopOp::create(
         builder, ValueRange(inits).getTypes(), keysBegin, keysBegin, keysBegin,
         keysEnd, blockN, inits, binary<arith::SubIOp>(getNumRows(), qStart),
@@ -551,6 +552,21 @@ private:
         [&](ValueRange args) { return buildSoftmax(args.drop_front()); });
     buildRegion(loop.getPv(), ValueRange(softmax).getTypes(), carried,
                 [&](ValueRange args) { return buildPV(args); });
+  }
+
+  /// Of V's rows; null if all of the sequence's count.
+  Value countVisibleKeys() {
+    if (!op.hasMaskMod())
+      return {};
+    RuleContext context;
+    context.batch = batch;
+    // Packed rows are of several.
+    context.head = interleave > 1 ? Value() : head;
+    context.qLen = qLen;
+    context.kvLen = kvLen;
+    for (Value capture : op.getCaptures())
+      context.captures.push_back(arg(capture));
+    return attn::countVisibleKeys(builder, op.getMaskMod(), context);
   }
 
   /// Fills a region with arguments (kv, what the last one yielded, carried).

@@ -166,15 +166,22 @@ SequenceBuilder::Part SequenceBuilder::getQueries(Value operand) {
 }
 
 SequenceBuilder::Part SequenceBuilder::getKeys(Value operand) {
+  return getKeys(operand, Value());
+}
+
+SequenceBuilder::Part SequenceBuilder::getKeys(Value operand, Value length) {
+  const bool endsEarly = length != nullptr;
+  if (!endsEarly)
+    length = keyLength;
   if (op.getCuK())
-    return {getRows(operand, /*rowDim=*/2, keyStart, keyLength), i32(0)};
+    return {getRows(operand, /*rowDim=*/2, keyStart, length), i32(0)};
   if (op.getBlockTable()) {
     Value rows = tile::PagedRowsOp::create(builder, args.lookup(operand),
                                            args.lookup(op.getBlockTable()),
-                                           sequence, keyLength);
+                                           sequence, length);
     return {rows, i32(0)};
   }
-  if (op.getKvLen())
-    return {getRows(operand, /*rowDim=*/2, Value(), keyLength), sequence};
+  if (op.getKvLen() || endsEarly)
+    return {getRows(operand, /*rowDim=*/2, Value(), length), sequence};
   return {args.lookup(operand), sequence};
 }

@@ -50,6 +50,8 @@ public:
   };
   Part getQueries(Value operand);
   Part getKeys(Value operand);
+  /// The same up to `length`, if given, which is at most the sequence's.
+  Part getKeys(Value operand, Value length);
 
 private:
   Value i32(int64_t value);
