@@ -2,7 +2,7 @@
 
     check_tutorial.py docs/Tutorial.md STAGES
 
-A block after `<!-- stage: PASS -->` is an excerpt of the file NN-PASS.mlir: its
+A block after `<!-- stage: PASS -->` is an excerpt of the last file NN-PASS.mlir: its
 lines occur there, in this order. `...` stands for anything, names of values
 don't matter, and memref types are compared as `memref<..>`.
 """
@@ -20,10 +20,10 @@ def normalise(line):
 
 def check(stage, excerpt, folder):
     """None, or the first line that isn't there."""
-    paths = glob.glob(os.path.join(folder, f"??-{stage}.mlir"))
-    if len(paths) != 1:
+    paths = sorted(glob.glob(os.path.join(folder, f"??-{stage}.mlir")))
+    if not paths:
         return f"there is no stage {stage}"
-    with open(paths[0]) as file:
+    with open(paths[-1]) as file:
         dumped = iter([normalise(line) for line in file])
     for line in excerpt:
         if line.strip() == "...":

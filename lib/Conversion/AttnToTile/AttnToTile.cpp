@@ -151,9 +151,7 @@ public:
         builder(op.getLoc(), op.getContext()), sequences(op, args, builder),
         interleave(decode ? getGroupSize(op) : 1), blockM(schedule.getBlockM()),
         blockN(schedule.getBlockN()), columnGranule(target.columnGranule),
-        // Of results that are merged at a time: on a GPU their loads are under
-        // way together.
-        mergedParts(target.isGPU ? 16 : 1) {}
+        isGPU(target.isGPU) {}
 
   /// The operands that the kernel takes, in the order of its arguments.
   /// `values` is v, or what stands for it.
@@ -206,9 +204,9 @@ public:
   /// Whether the kernel's results may be of parts of the keys.
   bool hasParts() const { return decode && decode.splits(); }
 
-  /// The kernel that merges parts: a program for each query of a head.
+  /// The kernel that merges parts, a few rows a program.
   tile::KernelOp buildMerge() {
-    blockM = 1;
+    blockM = getMergeRows();
     tile::KernelOp kernel =
         createKernel((getKernelName(op, matmul) + "_merge"), /*numWarps=*/1);
     buildMergeProgram();
@@ -221,6 +219,13 @@ public:
   }
 
   int64_t getVColumns() { return padHeadDim(op.getVHeadDim()); }
+
+  /// A merge has a warp on a GPU: as many rows as it holds at a time, if each
+  /// thread stores 16 bytes.
+  int64_t getMergeRows() {
+    int64_t bytes = op.getOutputElementType().getIntOrFloatBitWidth() / 8;
+    return isGPU ? std::max<int64_t>(512 / (getMergeColumns() * bytes), 1) : 1;
+  }
 
 private:
   //===--------------------------------------------------------------------===//
@@ -1036,9 +1041,18 @@ private:
   void buildMergeProgram() {
     Value id = tile::ProgramIdOp::create(builder, builder.getI32Type());
     qLen = getSize(op.getQ(), 2);
-    auto [row, rest] = takeOff(id, getNumRows());
-    qStart = row;
+    auto [rowTile, rest] =
+        takeOff(id, divideRoundingUp(getNumRows(), i32(blockM)));
+    qStart = binary<arith::MulIOp>(rowTile, i32(blockM));
     setHeadAndSequence(rest);
+  }
+
+  /// A power of two, so that all threads have a share; loads fill it up with
+  /// zeros.
+  int64_t getMergeColumns() {
+    constexpr int64_t kLeast = 64;
+    return isGPU ? std::max<int64_t>(llvm::PowerOf2Ceil(getVColumns()), kLeast)
+                 : getVColumns();
   }
 
   struct Part {
@@ -1049,15 +1063,17 @@ private:
   /// over keys does.
   scf::ForOp buildMergeLoop() {
     SmallVector<Value> inits = {
-        splat(0.0f, {blockM, getVColumns()}),
+        splat(0.0f, {blockM, getMergeColumns()}),
         tensor::SplatOp::create(builder, rowType(), minusInf),
         splat(0.0f, {blockM})};
+    // On a GPU, the loads of so many are under way together.
+    int64_t mergedParts = isGPU ? 16 : 1;
     auto merged = scf::ForOp::create(builder, zero, parts.numParts,
                                      i32(mergedParts), inits);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(merged.getBody());
     ValueRange carried = merged.getRegionIterArgs();
-    SmallVector<Part> loaded = loadParts(merged.getInductionVar());
+    SmallVector<Part> loaded = loadParts(merged.getInductionVar(), mergedParts);
     Value max = carried[1];
     for (const Part &next : loaded)
       max = binary<arith::MaximumFOp>(max, next.base);
@@ -1077,14 +1093,14 @@ private:
     return merged;
   }
 
-  /// Loads `mergedParts` parts from `first`; those that don't exist are empty.
-  SmallVector<Part> loadParts(Value first) {
+  /// Loads `count` parts from `first`; those that don't exist are empty.
+  SmallVector<Part> loadParts(Value first, int64_t count) {
     SmallVector<Part> loaded;
     Value last = binary<arith::SubIOp>(parts.numParts, i32(1));
     Value empty = tensor::SplatOp::create(builder, rowType(), minusInf);
-    auto outputType =
-        RankedTensorType::get({blockM, getVColumns()}, builder.getF32Type());
-    for (int64_t i = 0; i < mergedParts; ++i) {
+    auto outputType = RankedTensorType::get({blockM, getMergeColumns()},
+                                            builder.getF32Type());
+    for (int64_t i = 0; i < count; ++i) {
       Value number = binary<arith::AddIOp>(first, i32(i));
       Value existing = binary<arith::MinSIOp>(number, last);
       auto load = [&](Value position) -> Value {
@@ -1121,7 +1137,8 @@ private:
   SequenceBuilder sequences;
   /// Heads whose rows come in turn.
   int64_t interleave;
-  int64_t blockM, blockN, columnGranule, mergedParts;
+  int64_t blockM, blockN, columnGranule;
+  bool isGPU;
   PartOperands parts;
   Value qLen, kvLen, batch, head, kvHead, qStart;
   SequenceBuilder::Part keys, values;
@@ -1157,7 +1174,8 @@ public:
   }
 
   /// With `merge`, of a kernel whose keys may be in parts.
-  void build(tile::KernelOp kernel, tile::KernelOp merge, int64_t vColumns) {
+  void build(tile::KernelOp kernel, tile::KernelOp merge, int64_t vColumns,
+             int64_t mergeRows) {
     Value programs = countPrograms();
     Value numParts = countParts(programs);
     Value grid = onlyFor(product({programs, numParts}));
@@ -1181,11 +1199,13 @@ public:
     llvm::append_range(operands, parts.getValues());
     launch(kernel, grid, operands);
 
-    Value mergeRows = product({batches, constant(op.getNumKVHeads()), rows});
+    Value heads = product({batches, constant(op.getNumKVHeads())});
+    Value mergeTiles =
+        product({heads, binary<arith::CeilDivSIOp>(rows, constant(mergeRows))});
     Value isStored = toIndex(isLess(constant(0), numStored));
-    Value elements = product({mergeRows, numStored, constant(vColumns + 2)});
+    Value elements = product({heads, rows, numStored, constant(vColumns + 2)});
     tile::LaunchOp::create(builder, merge.getSymName(),
-                           product({mergeRows, isStored}), operands,
+                           product({mergeTiles, isStored}), operands,
                            product({elements, constant(sizeof(float))}),
                            // Multiply and add.
                            product({elements, constant(2)}));
@@ -1430,7 +1450,8 @@ struct ConvertAttnToTilePass
         symbols.insert(merge);
       }
       LaunchBuilder(op, values, lengths)
-          .build(kernel, merge, kernelBuilder.getVColumns());
+          .build(kernel, merge, kernelBuilder.getVColumns(),
+                 kernelBuilder.getMergeRows());
     }
     op.erase();
   }

@@ -82,7 +82,7 @@ func.func @packed(%q: memref<?x6x?x64xf16>, %k: memref<?x2x?x64xf16>, %lse: memr
 // CHECK: tile.kernel @[[MERGE]](
 // CHECK: scf.for
 // CHECK: tile.exp_diff
-// CHECK: tile.store %{{.*}} : tensor<1x48xbf16>
+// CHECK: tile.store %{{.*}} : tensor<4x64xbf16>
 func.func @split(%q: memref<?x2x?x40xbf16>, %k: memref<?x2x?x40xbf16>) {
   attn.attention ins(%q, %k, %k : memref<?x2x?x40xbf16>, memref<?x2x?x40xbf16>, memref<?x2x?x40xbf16>)
     outs(%q : memref<?x2x?x40xbf16>)

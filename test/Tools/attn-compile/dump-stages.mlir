@@ -3,5 +3,6 @@
 
 // One file a pass, numbered in order.
 // CHECK: 00-attn-insert-checks.mlir
-// CHECK-NEXT: 01-attn-select-schedule.mlir
-// CHECK-NEXT: 02-attn-bufferize.mlir
+// CHECK-NEXT: 01-attn-lower-merge.mlir
+// CHECK-NEXT: 02-attn-select-schedule.mlir
+// CHECK-NEXT: 03-attn-bufferize.mlir
