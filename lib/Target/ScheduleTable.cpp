@@ -372,6 +372,10 @@ LogicalResult attn::verifySchedule(AttentionOp op, ScheduleAttr schedule,
 }
 
 LogicalResult attn::verifySchedules(AttentionOp op, const TargetInfo &target) {
+  if (op.getBatchInvariant() && op.getCuQ() && op.getShortSchedulesAttr())
+    return op.emitOpError("is batch_invariant, but takes one of its schedules "
+                          "by the mean length of packed sequences; leave "
+                          "short_schedules out");
   if (ArrayAttr shorter = op.getShortSchedulesAttr())
     for (auto entry : shorter.getAsRange<ShortScheduleAttr>())
       if (failed(verifySchedule(op, entry.getSchedule(), target)))

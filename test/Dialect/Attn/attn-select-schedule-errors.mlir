@@ -125,3 +125,29 @@ func.func @parts_by_device(%x: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
       -> tensor<1x2x?x64xf16>
   return %r : tensor<1x2x?x64xf16>
 }
+
+// -----
+
+func.func @schedule_by_mean_length(%x: tensor<1x2x?x64xf16>, %c: tensor<?xi32>) -> tensor<1x2x?x64xf16> {
+  // expected-error @below {{is batch_invariant, but takes one of its schedules by the mean length of packed sequences; leave short_schedules out}}
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>)
+      cu_q(%c : tensor<?xi32>) cu_k(%c : tensor<?xi32>) outs(%x : tensor<1x2x?x64xf16>)
+      {batch_invariant, schedule = #attn.schedule<block_m = 64, block_n = 32, num_stages = 3, num_warps = 4>,
+       short_schedules = [#attn.short_schedule<max_q_len = 64, schedule = <block_m = 64, block_n = 64, num_stages = 2, num_warps = 4>>]}
+      -> tensor<1x2x?x64xf16>
+  return %r : tensor<1x2x?x64xf16>
+}
+
+// -----
+
+// Packed sequences have as many queries as they like.
+func.func @packed_decode(%x: tensor<1x2x?x64xf16>, %c: tensor<?xi32>) -> tensor<1x2x?x64xf16> {
+  // expected-error @below {{with cu_q has no kernel for decode, whose sequences have as many queries each; leave decode out of the schedule, or pass q as [S, H, N, D]}}
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>)
+      cu_q(%c : tensor<?xi32>) cu_k(%c : tensor<?xi32>) outs(%x : tensor<1x2x?x64xf16>)
+      {schedule = #attn.schedule<block_m = 64, block_n = 32, num_stages = 3, num_warps = 4, decode = <>>}
+      -> tensor<1x2x?x64xf16>
+  return %r : tensor<1x2x?x64xf16>
+}

@@ -63,6 +63,9 @@ struct AttnSelectSchedulePass
       return op.emitOpError("has no row in the schedule table for target ")
              << info.name << "; write a #attn.schedule on it";
     op.setScheduleAttr(rows.pop_back_val()->getSchedule(context));
+    // Packed sequences get the schedule for their mean length.
+    if (op.getBatchInvariant() && op.getCuQ())
+      return success();
     for (const ScheduleRow *row : rows)
       if (row->maxQLen > covered)
         shorter.push_back(ShortScheduleAttr::get(context, row->maxQLen,
