@@ -94,7 +94,8 @@ struct View {
   int64_t rowStride = 64;
 };
 
-constexpr int64_t kBatch = 2, kHeads = 2, kHeadDim = 64;
+// As many queries as take a kernel with tensor maps.
+constexpr int64_t kBatch = 2, kHeads = 2, kHeadDim = 64, kLength = 200;
 
 class LoadedProgramTest : public testing::Test {
 protected:
@@ -150,7 +151,7 @@ func.func @f(%q: !t {attn.name = "q"}, %k: !t {attn.name = "k"},
     messages.clear();
     std::vector<Tensor> arguments;
     for (int i = 0; i < 4; ++i)
-      arguments.push_back(make(batch, 16, i == oddIndex ? odd : View()));
+      arguments.push_back(make(batch, kLength, i == oddIndex ? odd : View()));
     auto invocation = get(program.bind(arguments));
     return invocation->getExecutable().getManifest().kernelTarget;
   }
@@ -207,9 +208,9 @@ TEST_F(LoadedProgramTest, StrideOfOneElementSaysNothing) {
   auto program = load(device);
   std::vector<Tensor> arguments;
   for (int i = 0; i < 4; ++i) {
-    Tensor tensor = make(/*batch=*/1, /*length=*/1, {});
-    arguments.push_back(
-        tensor.withView({1, kHeads, 1, kHeadDim}, {7, kHeadDim, 3, 1}));
+    Tensor tensor = make(/*batch=*/1, kLength, {});
+    arguments.push_back(tensor.withView({1, kHeads, kLength, kHeadDim},
+                                        {7, kLength * kHeadDim, kHeadDim, 1}));
   }
   auto invocation = get(program->bind(arguments));
   EXPECT_EQ(invocation->getExecutable().getManifest().kernelTarget, "sm_90a");
@@ -235,7 +236,7 @@ TEST_F(LoadedProgramTest, LauncherRefusesTheLayout) {
     std::vector<Tensor> tensors;
     std::vector<TensorView> views;
     for (int i = 0; i < 4; ++i)
-      tensors.push_back(make(kBatch, 16, i == 2 ? odd : View()));
+      tensors.push_back(make(kBatch, kLength, i == 2 ? odd : View()));
     for (const Tensor &tensor : tensors)
       views.push_back({tensor.getDType(), tensor.getShape(),
                        tensor.getStrides(), tensor.getData()});
