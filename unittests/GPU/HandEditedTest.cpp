@@ -242,8 +242,9 @@ TEST(GPUHandEditedF32, IsRefusedWithALocation) {
     mlir::PassManager pm(&context);
     mlir::attn::buildTileToSM90aPipeline(pm);
     EXPECT_TRUE(failed(pm.run(*module))) << edit.name;
-    EXPECT_TRUE(contains(error, "must multiply 16-bit or 8-bit types (path mma) to run "
-                                "as wgmma"));
+    EXPECT_TRUE(
+        contains(error, "must multiply 16-bit or 8-bit types (path mma) to run "
+                        "as wgmma"));
     EXPECT_TRUE(llvm::isa<mlir::FileLineColLoc>(mlir::LocationAttr(location)));
   }
 }

@@ -4,6 +4,7 @@
 #include "attn/Dialect/Tile/IR/TileOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -140,9 +141,10 @@ Value SequenceBuilder::getRows(Value operand, unsigned rowDim, Value start,
                                Value length) {
   Value memref = args.lookup(operand);
   auto type = cast<MemRefType>(memref.getType());
-  auto toIndex = [&](Value value) -> OpFoldResult {
-    return builder.createOrFold<arith::IndexCastOp>(builder.getIndexType(),
-                                                    value);
+  // A constant as an attribute: folded later, it would leave a memref.cast.
+  auto toIndex = [&](Value value) {
+    return getAsOpFoldResult(builder.createOrFold<arith::IndexCastOp>(
+        builder.getIndexType(), value));
   };
   SmallVector<OpFoldResult> offsets(type.getRank(), builder.getIndexAttr(0));
   SmallVector<OpFoldResult> strides(type.getRank(), builder.getIndexAttr(1));
