@@ -74,6 +74,7 @@ static constexpr int64_t kProbeUnroll = 8;
 static constexpr int64_t kWgmmaFlops = 2 * 64 * 256 * 16;
 static constexpr int64_t kMmaFlops = 2 * 16 * 8 * 16;
 static constexpr int64_t kWgmmaAccumulators = 128;
+static constexpr int64_t kMmaAccumulators = 4 * kProbeUnroll;
 
 static bool usesWgmma(llvm::StringRef target) { return target == "sm_90a"; }
 
@@ -100,6 +101,19 @@ static const char *const kNextRandom = R"(
   and.b32 %random, %seed, 0x81FF81FF;
   or.b32 %random, %random, 0x3E003E00;)";
 
+/// The sums are carried through the loop: started anew in each iteration, all
+/// but the last iteration's products would be dead, and ptxas drops them.
+/// Unrolled, it takes ptxas 12 s.
+static std::string beginLoop(int64_t accumulators) {
+  std::string text;
+  for (int64_t i = 0; i < accumulators; ++i)
+    text += llvm::formatv("  mov.f32 %f{0}, 0f00000000;\n", i);
+  return text + llvm::formatv("  mov.u32 %i, {0};\nloop:\n"
+                              "  .pragma \"nounroll\";\n",
+                              kProbeIterations)
+                    .str();
+}
+
 /// Both operands from shared memory, of which each warpgroup multiplies the
 /// first tiles. The values are random, so their order (the descriptors' layout)
 /// means nothing.
@@ -124,15 +138,11 @@ fill:)";
   or.b64 %a, %a, 0x0000001000080000;
   add.u64 %b, %a, 128;
 )";
-  body += llvm::formatv("  mov.u32 %i, {0};\nloop:\n"
-                        "  wgmma.fence.sync.aligned;\n",
-                        kProbeIterations);
-  // Each iteration starts from nothing: carried through the loop, the sums cost
-  // ptxas 15 s.
+  body += beginLoop(kWgmmaAccumulators) + "  wgmma.fence.sync.aligned;\n";
   for (int64_t i = 0; i < kProbeUnroll; ++i)
     body += "  wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 " +
-            listRegisters("%f", 0, kWgmmaAccumulators) + ", %a, %b, " +
-            (i == 0 ? "0" : "1") + ", 1, 1, 0, 0;\n";
+            listRegisters("%f", 0, kWgmmaAccumulators) +
+            ", %a, %b, 1, 1, 1, 0, 0;\n";
   return body + "  wgmma.commit_group.sync.aligned;\n"
                 "  wgmma.wait_group.sync.aligned 0;\n";
 }
@@ -141,9 +151,7 @@ static std::string getMmaBody() {
   std::string body;
   for (int64_t i = 0; i < 6; ++i)
     body += kNextRandom + llvm::formatv("\n  mov.b32 %r{0}, %random;", i).str();
-  for (int64_t i = 0; i < 4 * kProbeUnroll; ++i)
-    body += llvm::formatv("\n  mov.f32 %f{0}, 0f00000000;", i);
-  body += llvm::formatv("\n  mov.u32 %i, {0};\nloop:\n", kProbeIterations);
+  body += "\n" + beginLoop(kMmaAccumulators);
   for (int64_t i = 0; i < kProbeUnroll; ++i) {
     const std::string accumulators = listRegisters("%f", 4 * i, 4);
     body += "  mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 " +
@@ -155,7 +163,7 @@ static std::string getMmaBody() {
 
 std::string attn::getMatrixProbePTX(llvm::StringRef target) {
   const bool isWgmma = usesWgmma(target);
-  const int64_t accumulators = isWgmma ? kWgmmaAccumulators : 4 * kProbeUnroll;
+  const int64_t accumulators = isWgmma ? kWgmmaAccumulators : kMmaAccumulators;
   std::string ptx =
       llvm::formatv(".version {0}\n.target {1}\n.address_size 64\n"
                     ".visible .entry {2}(.param .u64 out)\n"
