@@ -61,8 +61,8 @@ KernelLowering::getSharedAddress(const SharedSwizzle &swizzle, Value address,
                                  Value laneRow, int64_t row, Value laneChunk,
                                  int64_t chunk) {
   // chunk ^ phase splits into the lane's part and constants, because the
-  // lane's chunk number and the constant one share no bits, and the constant
-  // row is a multiple of 8 or the lane's row is.
+  // lane's chunk number and the constant one share no bits, and neither do the
+  // row numbers.
   Value lanePhase = emit.i32(0);
   if (laneRow) {
     address = emit.add(address, emit.mul(laneRow, emit.i32(swizzle.rowBytes)));

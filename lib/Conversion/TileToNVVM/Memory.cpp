@@ -626,9 +626,12 @@ void KernelLowering::emitVectorCopy(const Access &access, RankedTensorType tile,
   int64_t threads = 32 * kernel.getNumWarps();
   int64_t chunks = swizzle.rowBytes / kVectorBytes;
   int64_t chunkElements = kVectorBytes / access.elementBytes;
-  // Threads cover `width` chunks of a row and at least 8 rows at once, so that
-  // a thread's rows all have one swizzle phase.
-  int64_t width = std::min(chunks & -chunks, threads / 8);
+  // Threads cover `width` chunks of a row at once: whole lines of memory, and,
+  // where there are threads enough, 8 rows, so that a thread's rows all have
+  // one swizzle phase.
+  constexpr int64_t kLineChunks = 128 / kVectorBytes;
+  int64_t width =
+      std::min(chunks & -chunks, std::max(threads / 8, kLineChunks));
   int64_t rowStep = threads / width;
   Value threadRow = emit.div(thread, width);
   Value threadChunk = emit.rem(thread, width);
