@@ -88,6 +88,21 @@ ATTNC_API int attnc_launch_at(const attnc_kernel *kernel, void *stream,
                               const void *const *tensors, void *const *data,
                               size_t num_tensors);
 
+/** What a launch may take for granted, joined by |. */
+enum {
+  /** The tensors that a mask reads (captures) hold what they held at the last
+      launch on the stream with tensors of the same shapes and strides. What
+      that launch found out about them before the attention is used again, if
+      they also lie at the same addresses and no other launch of the kernel came
+      between on the stream. */
+  ATTNC_CAPTURES_UNCHANGED = 1
+};
+
+/** attnc_launch_at with flags; `data` may be null: where the tensors say. */
+ATTNC_API int attnc_launch_with(const attnc_kernel *kernel, void *stream,
+                                const void *const *tensors, void *const *data,
+                                size_t num_tensors, unsigned flags);
+
 /** Records what runs on a device, this library's and other kernels alike. A
     process has one for a device at a time. */
 typedef struct attnc_profiler attnc_profiler;

@@ -201,9 +201,12 @@ llvm::Error Views::add(const attnc_kernel &kernel, const Argument &argument,
 /// `data`: where the tensors' data lies, if not where they say.
 static llvm::Error launch(const attnc_kernel *kernel, Stream stream,
                           llvm::ArrayRef<const void *> tensors,
-                          void *const *data) {
+                          void *const *data, unsigned flags) {
   if (!kernel)
     return llvm::createStringError("there is no kernel (null)");
+  if (flags & ~unsigned(ATTNC_CAPTURES_UNCHANGED))
+    return llvm::createStringError("unknown flags of a launch: " +
+                                   llvm::Twine(flags));
   const Manifest &manifest = kernel->kernel.getManifest();
   if (tensors.size() != manifest.arguments.size())
     return llvm::createStringError("'" + manifest.entry + "' takes " +
@@ -216,18 +219,26 @@ static llvm::Error launch(const attnc_kernel *kernel, Stream stream,
             views.add(*kernel, argument, tensors[index],
                       data ? std::optional<void *>(data[index]) : std::nullopt))
       return error;
-  return kernel->kernel.launch(stream, views.get());
+  LaunchOptions options;
+  options.capturesUnchanged = flags & ATTNC_CAPTURES_UNCHANGED;
+  return kernel->kernel.launch(stream, views.get(), options);
 }
 
 int attnc_launch(const attnc_kernel *kernel, void *stream,
                  const void *const *tensors, size_t num_tensors) {
-  return report(launch(kernel, {stream}, {tensors, num_tensors}, nullptr));
+  return attnc_launch_with(kernel, stream, tensors, nullptr, num_tensors, 0);
 }
 
 int attnc_launch_at(const attnc_kernel *kernel, void *stream,
                     const void *const *tensors, void *const *data,
                     size_t num_tensors) {
-  return report(launch(kernel, {stream}, {tensors, num_tensors}, data));
+  return attnc_launch_with(kernel, stream, tensors, data, num_tensors, 0);
+}
+
+int attnc_launch_with(const attnc_kernel *kernel, void *stream,
+                      const void *const *tensors, void *const *data,
+                      size_t num_tensors, unsigned flags) {
+  return report(launch(kernel, {stream}, {tensors, num_tensors}, data, flags));
 }
 
 static llvm::Expected<llvm::SmallVector<int64_t, 4>>

@@ -76,8 +76,8 @@ getSequenceArguments(const AttentionSpec &spec) {
            {"block_table", spec.pageSize.has_value(), 2}}};
 }
 
-/// func @attention(q, k, v, captures..., [scales,] sequences..., o [, lse])
-/// with one attn.attention.
+/// func @attention(q, k, v, captures..., [sink,] [scales,] sequences..., o
+/// [, lse]) with one attn.attention.
 static OwningOpRef<ModuleOp> buildModule(const AttentionSpec &spec,
                                          MLIRContext &context) {
   auto location = FileLineColLoc::get(&context, "attention", 1, 1);
@@ -103,6 +103,11 @@ static OwningOpRef<ModuleOp> buildModule(const AttentionSpec &spec,
   for (const ::attn::CaptureSpec &capture : spec.captures) {
     inputs.push_back(getCaptureType(capture, builder));
     names.push_back(capture.name);
+  }
+  if (spec.sinkDType) {
+    inputs.push_back(RankedTensorType::get(
+        {spec.numQueryHeads}, getElementType(*spec.sinkDType, builder)));
+    names.push_back("sink");
   }
   if (spec.hasInputScales) {
     for (int64_t heads : {spec.numQueryHeads, spec.numKVHeads, spec.numKVHeads})
@@ -139,13 +144,14 @@ static OwningOpRef<ModuleOp> buildModule(const AttentionSpec &spec,
   const auto values = body->getArguments();
   const Value output = values[inputs.size()];
   const Value none;
-  const auto scales =
-      values.slice(3 + spec.captures.size(), spec.hasInputScales ? 3 : 0);
+  size_t next = 3 + spec.captures.size();
+  const Value sink = spec.sinkDType ? Value(values[next++]) : none;
+  const auto scales = values.slice(next, spec.hasInputScales ? 3 : 0);
+  next += scales.size();
   auto getScale = [&](size_t index) {
     return scales.empty() ? none : Value(scales[index]);
   };
   std::array<Value, 4> sequences;
-  size_t next = 3 + spec.captures.size() + scales.size();
   for (auto [value, argument] :
        llvm::zip_equal(sequences, getSequenceArguments(spec)))
     if (argument.isThere)
@@ -153,8 +159,7 @@ static OwningOpRef<ModuleOp> buildModule(const AttentionSpec &spec,
   auto attention = mlir::attn::AttentionOp::create(
       builder, outputs, values[0], values[1], values[2],
       /*captures=*/ValueRange(values.slice(3, spec.captures.size())),
-      /*scale_value=*/none,
-      /*sink=*/none, /*cu_q=*/sequences[0], /*cu_k=*/sequences[1],
+      /*scale_value=*/none, sink, /*cu_q=*/sequences[0], /*cu_k=*/sequences[1],
       /*kv_len=*/sequences[2], /*block_table=*/sequences[3],
       /*q_scale=*/getScale(0), /*k_scale=*/getScale(1),
       /*v_scale=*/getScale(2), output, spec.returnLse ? values.back() : none,

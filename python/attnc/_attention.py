@@ -24,6 +24,7 @@ def attention(
     window_size=(-1, -1),
     softcap=0.0,
     alibi_slopes=None,
+    sink=None,
     scale=None,
     q_descale=None,
     k_descale=None,
@@ -37,6 +38,7 @@ def attention(
     cu_seqlens_k=None,
     seqused_k=None,
     block_table=None,
+    captures_unchanged=False,
     backend="auto",
     out=None,
     stream=None,
@@ -48,7 +50,8 @@ def attention(
     position; -1 is unbounded. `attn_mask`: broadcasts to [B, H, N, M] (or
     [N, M]); of bool, True where a key is seen; of floats, added to scores.
     `softcap` c: scores become c tanh(s / c). `alibi_slopes`: float32 [H] or
-    [B, H]; -slope * distance is added to scores.
+    [B, H]; -slope * distance is added to scores. `sink` [H], of floats: a logit
+    that joins the softmax's denominator, and the lse, of each row of its head.
     With q, k and v of float8 (e4m3fn, e5m2; sm_90a) o is bfloat16 or as `out`,
     and `q_descale`, `k_descale`, `v_descale` say what their values count:
     float32 [1], [heads] or [B, heads], where q's may be for k's heads too.
@@ -56,7 +59,10 @@ def attention(
     (%s: f32, %b: i32, %h: i32, %q_idx: i32, %kv_idx: i32) and, without %s,
     of a mask; they apply after the other rules. `return_lse`: also the log of
     the sum of exp, float32 [B, H, N]. `batch_invariant`: a row's result is the
-    same to the last bit whatever else is in the batch.
+    same to the last bit whatever else is in the batch. `captures_unchanged`
+    promises that `attn_mask` and sequences' lengths hold what they held at the
+    last call like this on the stream, which then needn't look for tiles that
+    see nothing again.
 
     Sequences of lengths that only the device knows take int32 tensors of
     FlashAttention's names (docs/Sequences.md). `cu_seqlens_q` [S + 1]: q is
@@ -79,47 +85,43 @@ def attention(
 
         if out is not None or stream is not None:
             raise NotImplementedError("out= and stream= aren't supported under torch.compile")
-        if batch_invariant:
-            raise NotImplementedError("batch_invariant isn't supported under torch.compile")
-        if q_descale is not None or k_descale is not None or v_descale is not None:
-            raise NotImplementedError("q_descale, k_descale and v_descale aren't supported under torch.compile")
-        if any(x is not None for x in (cu_seqlens_q, cu_seqlens_k, seqused_k, block_table)):
-            raise NotImplementedError("packed sequences and caches aren't supported under torch.compile")
         _check_shapes(q, k, v, enable_gqa)
         return _torch.call(
-            q, k, v, attn_mask, alibi_slopes, is_causal, window_size, softcap, scale, score_mod,
-            mask_mod, return_lse, backend,
+            q, k, v, attn_mask, alibi_slopes, sink, q_descale, k_descale, v_descale, cu_seqlens_q,
+            cu_seqlens_k, seqused_k, block_table, bool(is_causal), *window_size, float(softcap), scale,
+            score_mod, mask_mod, batch_invariant, captures_unchanged, backend, return_lse=return_lse,
         )  # fmt: skip
     return run(
         q, k, v, attn_mask=attn_mask, is_causal=is_causal, window_size=window_size, softcap=softcap,
-        alibi_slopes=alibi_slopes, scale=scale, enable_gqa=enable_gqa, score_mod=score_mod,
+        alibi_slopes=alibi_slopes, sink=sink, scale=scale, enable_gqa=enable_gqa, score_mod=score_mod,
         mask_mod=mask_mod, return_lse=return_lse, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k,
         seqused_k=seqused_k, block_table=block_table, backend=backend, out=out, stream=stream,
         descales=(q_descale, k_descale, v_descale), batch_invariant=batch_invariant,
+        captures_unchanged=captures_unchanged,
     )  # fmt: skip
 
 
 def run(
     q, k, v, *, attn_mask, is_causal, window_size, softcap, alibi_slopes, scale, score_mod, mask_mod,
     return_lse, backend, cu_seqlens_q=None, cu_seqlens_k=None, seqused_k=None, block_table=None,
-    enable_gqa=True, out=None, stream=None, descales=(None, None, None),
-    batch_invariant=False,
+    enable_gqa=True, out=None, stream=None, descales=(None, None, None), sink=None,
+    batch_invariant=False, captures_unchanged=False,
 ):  # fmt: skip
     """attention() on tensors that have values."""
     if descales[0] is not None and tuple(descales[0].shape) != (1,) and descales[0].shape[-1] != q.shape[1]:
         descales = (_spread_heads(descales[0], q.shape[1]), *descales[1:])
     sequences = (cu_seqlens_q, cu_seqlens_k, seqused_k, block_table)
-    given = [tensor for tensor in (q, k, v, attn_mask, alibi_slopes, *descales, *sequences) if tensor is not None]
+    given = [tensor for tensor in (q, k, v, attn_mask, alibi_slopes, sink, *descales, *sequences) if tensor is not None]
     if out is not None:
         given += out if isinstance(out, (tuple, list)) else (out,)
     options = (
-        attn_mask is None, alibi_slopes is None, out is None, is_causal, tuple(window_size), softcap,
+        attn_mask is None, alibi_slopes is None, sink is None, out is None, is_causal, tuple(window_size), softcap,
         scale, score_mod, mask_mod, return_lse, backend, enable_gqa, *(x is None for x in (*descales, *sequences)),
         batch_invariant,
     )  # fmt: skip
     replay, _ = _replays.find(given, *options)
     if replay is not None:
-        return replay(given, stream)
+        return replay(given, stream, captures_unchanged)
     if backend not in _VARIANTS:
         raise ValueError(f"unknown backend {backend!r}; known are {', '.join(_VARIANTS)}")
     _check_shapes(q, k, v, enable_gqa)
@@ -140,6 +142,9 @@ def run(
         types["slopes"] = _get_capture_type("alibi_slopes", alibi_slopes, sizes, ("f32",))
         captures.append(alibi_slopes)
     scales = {}
+    if sink is not None:
+        scales["sink"] = _get_sink_type(sink, q.shape[1])
+        captures.append(sink)
     for name, tensor, descale in zip("qkv", (q, k, v), descales):
         if descale is not None:
             scales[name + "_scale"] = _get_descale_type(name, tensor, descale)
@@ -163,7 +168,7 @@ def run(
         None if scale is None else float(scale), score_mod, mask_mod, bool(return_lse),
         tuple(lengths), page, _VARIANTS[backend], device, tuple(scales.items()), bool(batch_invariant),
     )  # fmt: skip
-    result, replay = kernel.launch((q, k, v, *captures, *lengths.values()), out, stream)
+    result, replay = kernel.launch((q, k, v, *captures, *lengths.values()), out, stream, captures_unchanged)
     if replay is not None:
         _replays.add(_replays.find(given, *options)[1], replay)
     return result
@@ -186,6 +191,13 @@ def _get_descale_type(name, tensor, descale):
             f"{name}_descale must be float32 of shape (1,), ({heads},) or ({batch}, {heads}), not {dtype} of {shape}"
         )
     return f"tensor<{'?x' if len(shape) == 2 else ''}{shape[-1]}xf32>"
+
+
+def _get_sink_type(sink, heads):
+    dtype, shape = _tensors.name_of(sink.dtype), tuple(sink.shape)
+    if dtype not in ("f16", "bf16", "f32") or shape != (heads,):
+        raise ValueError(f"sink must be float16, bfloat16 or float32 of shape ({heads},), not {dtype} of {shape}")
+    return f"tensor<{heads}x{dtype}>"
 
 
 # The operator's names for what FlashAttention calls so.
@@ -259,7 +271,9 @@ def _print_module(
     names = ", ".join("%" + name for name, _ in outs)
     types = ", ".join(type_ for _, type_ in outs)
     results = ", ".join(f"%r#{i}" for i in range(len(outs)))
-    operands = "".join(f"{name}(%{name} : {type_}) " for name, type_ in [*length_types.items(), *scales.items()])
+    # In the order in which the operator takes them.
+    others = sorted([*length_types.items(), *scales.items()], key=lambda item: item[0] != "sink")
+    operands = "".join(f"{name}(%{name} : {type_}) " for name, type_ in others)
     attributes = [] if scale is None else [f"scale = {_print_f32(scale)}"]
     attributes += ["batch_invariant"] if batch_invariant else []
     attributes = f" {{{', '.join(attributes)}}}" if attributes else ""

@@ -11,7 +11,7 @@ _MAX_RANK = 8
 # Of inputs, whose outputs' shapes a kernel remembers.
 _MAX_SHAPES = 256
 # Looked up once: they are on the way of every call.
-_launch = library.attnc_launch
+_launch = library.attnc_launch_with
 _view = _tensors.view
 
 
@@ -41,23 +41,25 @@ class Kernel:
         entry, variant, target = (self.manifest[key] for key in ("entry", "variant", "target"))
         return f"<attnc.Kernel {entry}: {variant} for {target} on {self.device_name}>"
 
-    def __call__(self, *tensors, out=None, stream=None):
+    def __call__(self, *tensors, out=None, stream=None, captures_unchanged=False):
         """Runs one forward on the inputs; returns the output, or a tuple of them.
 
         `out`: where to write, a tensor or a tuple; new tensors by default.
         `stream`: a CUDA stream as a number or with `cuda_stream`; by default
-        torch's current one.
+        torch's current one. `captures_unchanged`: a promise that the tensors
+        which a mask reads hold what they held at the last launch of the kernel
+        on the stream.
         """
         given = tensors if out is None else (*tensors, *_as_tuple(out))
         replay, key = self._replays.find(given, len(tensors))
         if replay is not None:
-            return replay(given, stream)
-        result, replay = self.launch(tensors, out, stream)
+            return replay(given, stream, captures_unchanged)
+        result, replay = self.launch(tensors, out, stream, captures_unchanged)
         if replay is not None:
             self._replays.add(key or self._replays.find(given, len(tensors))[1], replay)
         return result
 
-    def launch(self, tensors, out, stream):
+    def launch(self, tensors, out, stream, captures_unchanged):
         """(the output or outputs, a Replay for tensors like these, if they can have one)"""
         if len(tensors) != len(self._inputs):
             names = ", ".join(argument["name"] for argument in self._inputs)
@@ -75,7 +77,7 @@ class Kernel:
             stream = _tensors.current_stream(outputs[0])
         elif hasattr(stream, "cuda_stream"):
             stream = stream.cuda_stream
-        if _launch(self._handle, stream, pointers, len(views)):
+        if _launch(self._handle, stream, pointers, None, len(views), int(captures_unchanged)):
             raise last_error()
         result = outputs[0] if len(outputs) == 1 else tuple(outputs)
         if self._has_scalars or not _replay.can_replay((*tensors, *outputs)):

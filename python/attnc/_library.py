@@ -43,11 +43,7 @@ _SIGNATURES = {
             ctypes.c_size_t,
         ],
     ),
-    "attnc_launch": (
-        ctypes.c_int,
-        [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t],
-    ),
-    "attnc_launch_at": (
+    "attnc_launch_with": (
         ctypes.c_int,
         [
             ctypes.c_void_p,
@@ -55,6 +51,7 @@ _SIGNATURES = {
             ctypes.c_void_p,
             ctypes.c_void_p,
             ctypes.c_size_t,
+            ctypes.c_uint,
         ],
     ),
     "attnc_profiler_create": (ctypes.c_void_p, [ctypes.POINTER(Options)]),

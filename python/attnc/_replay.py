@@ -10,7 +10,7 @@ import sys
 from . import _tensors
 from ._library import last_error, library
 
-_launch = library.attnc_launch_at
+_launch = library.attnc_launch_with
 _MAX_REPLAYS = 256
 #: Types of tensors whose layout says all about them; a subclass may be no memory at all.
 _plain_types = set()
@@ -66,7 +66,7 @@ class Replay:
         self._empty = torch.empty
         self._is_grad_enabled = torch.is_grad_enabled
 
-    def __call__(self, tensors, stream=None):
+    def __call__(self, tensors, stream, captures_unchanged):
         """`tensors`: the inputs, and the outputs unless they are to be made. Returns the outputs."""
         if self._is_grad_enabled():
             for tensor in tensors:
@@ -86,6 +86,6 @@ class Replay:
             stream = stream.cuda_stream
         addresses = [tensor.data_ptr() for tensor in tensors]
         addresses = self._addresses(*[addresses[index] for index in self._order])
-        if _launch(self._handle, stream, self._descriptors, addresses, len(addresses)):
+        if _launch(self._handle, stream, self._descriptors, addresses, len(addresses), captures_unchanged):
             raise last_error()
         return outputs[0] if len(outputs) == 1 else tuple(outputs)

@@ -4,60 +4,37 @@ attnc::attention returns o, attnc::attention_lse (o, lse). Eager calls don't pas
 through the dispatcher: they would pay for it and gain nothing.
 """
 
-from typing import Optional, Tuple
+import functools
 
 import torch
-from torch import Tensor
 
 from . import _tensors
 
 
-def _run(*arguments, return_lse):
+def _run(
+    q, k, v, attn_mask=None, alibi_slopes=None, sink=None, q_descale=None, k_descale=None, v_descale=None,
+    cu_seqlens_q=None, cu_seqlens_k=None, seqused_k=None, block_table=None, is_causal=False, left=-1, right=-1,
+    softcap=0.0, scale=None, score_mod=None, mask_mod=None, batch_invariant=False, captures_unchanged=False,
+    backend="auto", *, return_lse,
+):  # fmt: skip
+    """The dispatcher leaves out what is as in _SCHEMA at the end."""
     from . import _attention
 
-    q, k, v, attn_mask, alibi_slopes, is_causal, left, right, softcap, scale, score_mod, mask_mod, backend = arguments
     return _attention.run(
-        q, k, v, attn_mask=attn_mask, alibi_slopes=alibi_slopes, is_causal=is_causal,
-        window_size=(left, right), softcap=softcap, scale=scale, score_mod=score_mod,
-        mask_mod=mask_mod, return_lse=return_lse, backend=backend,
+        q, k, v, attn_mask=attn_mask, alibi_slopes=alibi_slopes, sink=sink, is_causal=is_causal,
+        window_size=(left, right), softcap=softcap, scale=scale, score_mod=score_mod, mask_mod=mask_mod,
+        descales=(q_descale, k_descale, v_descale), cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k,
+        seqused_k=seqused_k, block_table=block_table, batch_invariant=batch_invariant,
+        captures_unchanged=captures_unchanged, return_lse=return_lse, backend=backend,
     )  # fmt: skip
 
 
 def _empty_output(q, v):
-    return q.new_empty((*q.shape[:3], v.shape[3]))
+    dtype = torch.bfloat16 if q.element_size() == 1 else q.dtype
+    return q.new_empty((*q.shape[:3], v.shape[3]), dtype=dtype)
 
 
-@torch.library.custom_op("attnc::attention", mutates_args=())
-def _attention_op(
-    q: Tensor, k: Tensor, v: Tensor, attn_mask: Optional[Tensor], alibi_slopes: Optional[Tensor],
-    is_causal: bool, window_left: int, window_right: int, softcap: float, scale: Optional[float],
-    score_mod: Optional[str], mask_mod: Optional[str], backend: str,
-) -> Tensor:  # fmt: skip
-    return _run(
-        q, k, v, attn_mask, alibi_slopes, is_causal, window_left, window_right, softcap, scale,
-        score_mod, mask_mod, backend, return_lse=False,
-    )  # fmt: skip
-
-
-@_attention_op.register_fake
-def _(q, k, v, *_):
-    return _empty_output(q, v)
-
-
-@torch.library.custom_op("attnc::attention_lse", mutates_args=())
-def _attention_lse_op(
-    q: Tensor, k: Tensor, v: Tensor, attn_mask: Optional[Tensor], alibi_slopes: Optional[Tensor],
-    is_causal: bool, window_left: int, window_right: int, softcap: float, scale: Optional[float],
-    score_mod: Optional[str], mask_mod: Optional[str], backend: str,
-) -> Tuple[Tensor, Tensor]:  # fmt: skip
-    return _run(
-        q, k, v, attn_mask, alibi_slopes, is_causal, window_left, window_right, softcap, scale,
-        score_mod, mask_mod, backend, return_lse=True,
-    )  # fmt: skip
-
-
-@_attention_lse_op.register_fake
-def _(q, k, v, *_):
+def _empty_outputs(q, v):
     return _empty_output(q, v), q.new_empty(q.shape[:3], dtype=torch.float32)
 
 
@@ -65,14 +42,30 @@ def _refuse_gradient(*_):
     raise NotImplementedError(_tensors.NO_GRADIENT)
 
 
-_attention_op.register_autograd(_refuse_gradient)
-_attention_lse_op.register_autograd(_refuse_gradient)
+_TENSORS = (
+    "attn_mask", "alibi_slopes", "sink", "q_descale", "k_descale", "v_descale", "cu_seqlens_q", "cu_seqlens_k",
+    "seqused_k", "block_table",
+)  # fmt: skip
+_SCHEMA = f"""(
+    Tensor q, Tensor k, Tensor v, {", ".join(f"Tensor? {name}=None" for name in _TENSORS)},
+    bool is_causal=False, int window_left=-1, int window_right=-1, float softcap=0.0, float? scale=None,
+    str? score_mod=None, str? mask_mod=None, bool batch_invariant=False, bool captures_unchanged=False,
+    str backend="auto")"""
 
 
-def call(q, k, v, attn_mask, alibi_slopes, is_causal, window_size, softcap, scale, score_mod, mask_mod, return_lse, backend):
+def _define(name, results, function, fake):
+    operator = torch.library.custom_op(name, function, mutates_args=(), schema=f"{_SCHEMA} -> {results}")
+    operator.register_fake(lambda q, k, v, *_, **__: fake(q, v))
+    operator.register_autograd(_refuse_gradient)
+    return operator
+
+
+_attention_op = _define("attnc::attention", "Tensor", functools.partial(_run, return_lse=False), _empty_output)
+_attention_lse_op = _define(
+    "attnc::attention_lse", "(Tensor, Tensor)", functools.partial(_run, return_lse=True), _empty_outputs
+)
+
+
+def call(*arguments, return_lse):
     """The operator, for a graph that is being traced."""
-    operator = _attention_lse_op if return_lse else _attention_op
-    return operator(
-        q, k, v, attn_mask, alibi_slopes, bool(is_causal), *window_size, float(softcap), scale,
-        score_mod, mask_mod, backend,
-    )  # fmt: skip
+    return (_attention_lse_op if return_lse else _attention_op)(*arguments)

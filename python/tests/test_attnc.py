@@ -18,7 +18,7 @@ except ImportError:
 import attnc  # after torch: it then registers its operators
 
 
-def oracle(q, k, v, *, scale=None, score_mod=None, mask_mod=None, bias=None):
+def oracle(q, k, v, *, scale=None, score_mod=None, mask_mod=None, bias=None, sink=None):
     """(o, lse) in float64, a row at a time."""
     q, k, v = (x.astype(np.float64) for x in (q, k, v))
     batches, heads, length, dim = q.shape
@@ -35,11 +35,13 @@ def oracle(q, k, v, *, scale=None, score_mod=None, mask_mod=None, bias=None):
             s = s + np.broadcast_to(bias, (batches, heads, length, len(j)))[b, h, i]
         if mask_mod:
             s = np.where(mask_mod(position, j), s, -np.inf)
+        if sink is not None:
+            s = np.append(s, sink[h])
         if np.all(np.isneginf(s)):
             continue
         weights = np.exp(s - s.max())
         lse[b, h, i] = s.max() + np.log(weights.sum())
-        o[b, h, i] = weights @ v[b, h // group] / weights.sum()
+        o[b, h, i] = weights[: len(j)] @ v[b, h // group] / weights.sum()
     return o, lse
 
 
@@ -121,6 +123,20 @@ class AttentionTest(unittest.TestCase):
         bias = added - slopes[:, :, None, None] * distance
         self.check({"alibi_slopes": slopes, "attn_mask": added}, bias=bias)
 
+    def test_sink(self):
+        for dtype in (np.float32, np.float16):
+            sink = np.array([0.5, -3, 4, -np.inf], dtype)
+            slopes = np.array([0.5, 0.25, 0.125, 0], np.float32)
+            options = {"sink": sink, "alibi_slopes": slopes, "is_causal": True}
+            score_mod = lambda s, h, i, j: s - slopes[h] * abs(i - j)  # noqa: E731
+            self.check(options, sink=sink.astype(float), score_mod=score_mod, mask_mod=lambda i, j: j <= i)
+            # The first 20 queries see no key.
+            q, k, v = make(length=57, kv_length=37)
+            o, lse = attnc.attention(q, k, v, sink=sink, is_causal=True, return_lse=True)
+            expected = oracle(q, k, v, sink=sink.astype(float), mask_mod=lambda i, j: j <= i)
+            np.testing.assert_allclose(o, expected[0], atol=1e-5)
+            np.testing.assert_allclose(lse, expected[1], atol=1e-5)
+
     def test_sequences(self):
         lengths, kv_lengths = (5, 0, 33), (9, 4, 33)
         parts = [
@@ -200,6 +216,8 @@ class AttentionTest(unittest.TestCase):
             (lambda: attnc.attention(q[0], k, v), ValueError, "q has 3 dimensions"),
             (lambda: attnc.attention(q, k, v, enable_gqa=False), ValueError, "enable_gqa=True"),
             (lambda: attnc.attention(q, k, v, alibi_slopes=np.ones(3, "f")), ValueError, "(3,) doesn't broadcast to (4,)"),
+            (lambda: attnc.attention(q, k, v, sink=np.ones(3, "f")), ValueError, "shape (4,), not f32 of (3,)"),
+            (lambda: attnc.attention(q, k, v, sink=np.ones(4, int)), ValueError, "not i64 of (4,)"),
             (lambda: attnc.attention(q, k, v, window_size=(-2, 0)), ValueError, "two bounds"),
             (lambda: attnc.attention(q, k, v, score_mod="%s"), ValueError, "in braces"),
             (lambda: attnc.attention(q, k, v, mask_mod="{ }"), ValueError, "attn.yield of i1"),
@@ -224,6 +242,23 @@ func.func @scaled(%q: tensor<?x2x?x8xf32> {attn.name = "q"}, %k: tensor<?x2x?x8x
                   %o: tensor<?x2x?x8xf32> {attn.name = "o"}) -> tensor<?x2x?x8xf32> {
   %r = attn.attention ins(%q, %k, %v : tensor<?x2x?x8xf32>, tensor<?x2x?x8xf32>, tensor<?x2x?x8xf32>)
     scale(%scale : f32) outs(%o : tensor<?x2x?x8xf32>) -> tensor<?x2x?x8xf32>
+  return %r : tensor<?x2x?x8xf32>
+}
+"""
+
+
+DOCUMENTS = """
+func.func @documents(%q: tensor<?x2x?x8xf32>, %k: tensor<?x2x?x8xf32>, %v: tensor<?x2x?x8xf32>, %document: tensor<?xi32>,
+                     %o: tensor<?x2x?x8xf32>) -> tensor<?x2x?x8xf32> {
+  %r = attn.attention ins(%q, %k, %v, %document :
+                          tensor<?x2x?x8xf32>, tensor<?x2x?x8xf32>, tensor<?x2x?x8xf32>, tensor<?xi32>)
+                      outs(%o : tensor<?x2x?x8xf32>)
+    mask_mod (%b: i32, %h: i32, %q_idx: i32, %kv_idx: i32, %document: tensor<?xi32>) {
+      %of_query = attn.capture_load %document[%q_idx] : tensor<?xi32> -> i32
+      %of_key = attn.capture_load %document[%kv_idx] : tensor<?xi32> -> i32
+      %same = arith.cmpi eq, %of_query, %of_key : i32
+      attn.yield %same : i1
+    } -> tensor<?x2x?x8xf32>
   return %r : tensor<?x2x?x8xf32>
 }
 """
@@ -313,6 +348,22 @@ class ProfileTest(unittest.TestCase):
         self.assertRegex(profile.show_guesses("naive:copies=0"), r"naive:copies=0 +1 +wrong")
         self.assertIn("[hidden-copy]", str(profile))
         self.assertIn("In 7 layers", profile.show(layers=7))
+
+    def test_captures_unchanged_leaves_the_look_at_them_out(self):
+        kernel = attnc.compile(DOCUMENTS, target="cpu")
+        q, k, v = make(batches=1, heads=2, kv_heads=2, length=300, kv_length=300, dim=8)
+        document = np.repeat(np.arange(3), 100).astype(np.int32)
+        expected = oracle(q, k, v, mask_mod=lambda i, j: document[i] == document[j])[0]
+        counts = {}
+        for unchanged in (False, True):
+            # Of the same memory in each call.
+            call = lambda: kernel(q, k, v, document, out=o, captures_unchanged=unchanged)  # noqa: E731, B023
+            o = np.empty_like(q)
+            (region,) = attnc.profile(call, repeat=4, warmup=1, target="cpu").data["regions"]
+            np.testing.assert_allclose(o, expected, atol=1e-5)
+            counts[unchanged] = {kernel["name"]: kernel["calls"] for kernel in region["summary"]["kernels"]}
+        self.assertEqual(list(counts[True].values()), [4])
+        self.assertLess(counts[True].items(), counts[False].items())
 
     def test_tells_where_the_code_comes_from(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -428,12 +479,12 @@ class TorchTest(unittest.TestCase):
     def test_operator(self):
         q, k, v = (torch.from_numpy(x) for x in make())
         for return_lse, operator in ((False, "attention"), (True, "attention_lse")):
-            arguments = (q, k, v, None, None, True, -1, -1, 0.0, None, None, None, "auto")
+            options = {"is_causal": True, "sink": torch.tensor([0.5, -3, 4, -torch.inf])}
             self.assertEqual(
-                str(attnc.attention(q, k, v, is_causal=True, return_lse=return_lse)),
-                str(getattr(torch.ops.attnc, operator)(*arguments)),
+                str(attnc.attention(q, k, v, return_lse=return_lse, **options)),
+                str(getattr(torch.ops.attnc, operator)(q, k, v, **options)),
             )
-            torch.library.opcheck(getattr(torch.ops.attnc, operator).default, arguments)
+            torch.library.opcheck(getattr(torch.ops.attnc, operator).default, (q, k, v), options)
 
     def test_compile(self):
         def model(q, k, v, mask):
@@ -445,6 +496,18 @@ class TorchTest(unittest.TestCase):
             q, k, v = (torch.from_numpy(x) for x in make(length=length))
             mask = torch.rand(length, 50)
             torch.testing.assert_close(compiled(q, k, v, mask), model(q, k, v, mask))
+
+    def test_compile_takes_every_option(self):
+        def model(q, k, v, sink, ends, used):
+            packed = attnc.attention(q, k, v, cu_seqlens_q=ends, seqused_k=used, batch_invariant=True)
+            return packed + attnc.attention(q, k[:1], v[:1], sink=sink, scale=0.5, captures_unchanged=True)
+
+        q, k, v = (torch.from_numpy(x) for x in make())
+        q = q[:1]
+        sink = torch.tensor([0.5, -3, 4, 1])
+        ends, used = torch.tensor([0, 9, 37]).int(), torch.tensor([50, 30]).int()
+        compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
+        torch.testing.assert_close(compiled(q, k, v, sink, ends, used), model(q, k, v, sink, ends, used))
 
     def test_gradients_are_refused(self):
         q, k, v = (torch.from_numpy(x) for x in make())

@@ -87,6 +87,22 @@ TEST(AttentionSpecTest, TakesCaptures) {
   EXPECT_TRUE(contains(getError(spec.print()), "'bias' has a size of -2"));
 }
 
+TEST(AttentionSpecTest, TakesASink) {
+  AttentionSpec spec = getSpec();
+  spec.captures = {{"slopes", DType::F32, {8}}};
+  spec.sinkDType = DType::F32;
+  spec.hasSeqUsedK = true;
+  const std::string text = get(spec.print());
+  for (const char *part : {"%arg3: tensor<8xf32> {attn.name = \"slopes\"}",
+                           "%arg4: tensor<8xf32> {attn.name = \"sink\"}",
+                           "%arg5: tensor<?xi32> {attn.name = \"seqused_k\"}",
+                           "sink(%arg4 : tensor<8xf32>) "
+                           "kv_len(%arg5 : tensor<?xi32>)"})
+    EXPECT_TRUE(contains(text, part));
+  spec.sinkDType = DType::I32;
+  EXPECT_TRUE(contains(getError(spec.print()), "sink must hold one f16"));
+}
+
 TEST(AttentionSpecTest, TakesEightBitInputs) {
   AttentionSpec spec = getSpec();
   spec.dtype = DType::F8E4M3FN;

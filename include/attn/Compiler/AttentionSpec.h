@@ -22,14 +22,17 @@ struct CaptureSpec {
 };
 
 /// One attention operator on q [B, Hq, Nq, Dqk], k [B, Hkv, Nk, Dqk],
-/// v [B, Hkv, Nk, Dv], the captures, those of sequences and o [B, Hq, Nq, Dv],
-/// in this order; batch and lengths are known when it runs.
+/// v [B, Hkv, Nk, Dv], the captures, the sink, scales, those of sequences and
+/// o [B, Hq, Nq, Dv], in this order; batch and lengths are known when it runs.
 struct AttentionSpec {
   /// Of q, k and v.
   DType dtype = DType::BF16;
   /// Of o; by default that of q, k and v, and BF16 where those have 8 bits.
   std::optional<DType> outputDType;
-  /// Three more inputs behind the captures, for 8-bit q, k and v, all f32:
+  /// One more input behind the captures, sink [Hq] of F16, BF16 or F32: a
+  /// logit that joins each row's denominator, and its lse, only.
+  std::optional<DType> sinkDType;
+  /// Three more inputs behind that, for 8-bit q, k and v, all f32:
   /// q_scale [B, Hq], k_scale and v_scale [B, Hkv].
   bool hasInputScales = false;
   int64_t numQueryHeads = 0;
