@@ -1,12 +1,34 @@
 //===- SequenceBuilder.cpp - The linalg ops of unfused attention ----------===//
 
 #include "SequenceBuilder.h"
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 using namespace mlir::attn;
+
+/// Arguments of a mask_mod in front of its captures.
+static constexpr unsigned kNumIndices = 4;
+
+/// The ops of a rule that compute the bounds, in order.
+static SmallVector<Operation *> getBoundOps(ArrayRef<KeyLimit> limits) {
+  SetVector<Operation *> slice;
+  BackwardSliceOptions options;
+  options.omitBlockArguments = true;
+  options.inclusive = true;
+  for (const KeyLimit &limit : limits)
+    // Fails only on regions, which scalar ops don't have.
+    if (Operation *def = limit.bound.getDefiningOp())
+      (void)getBackwardSlice(def, &slice, options);
+  return slice.takeVector();
+}
+
+/// The position in a loop, as rules take it.
+static Value getLoopIndex(ImplicitLocOpBuilder &body, unsigned loop) {
+  Value position = linalg::IndexOp::create(body, loop);
+  return arith::IndexCastOp::create(body, body.getI32Type(), position);
+}
 
 Value attn::convertFloat(ImplicitLocOpBuilder &builder, Value value,
                          Type type) {
@@ -124,19 +146,25 @@ Value SequenceBuilder::reduceRows(StringRef step, ArrayRef<StepOperand> inputs,
 }
 
 Value SequenceBuilder::matmul(StringRef step, StepOperand a, StepOperand b,
-                              StepOperand into, StringRef path) {
+                              StepOperand into, StringRef path,
+                              ArrayRef<StepOperand> scalars, BodyFn changeB) {
   Type type = getElementTypeOrSelf(into.value);
   Value init = fill(step, builder.getZeroAttr(type), into.value);
   Type f32 = builder.getF32Type();
-  auto product = generic(step, {a, b}, {init, into.map}, /*numReductions=*/1,
-                         [&](ImplicitLocOpBuilder &body, ValueRange args) {
-                           Value product = arith::MulFOp::create(
-                               body, convertFloat(body, args[0], f32),
-                               convertFloat(body, args[1], f32));
-                           Value sum = arith::AddFOp::create(
-                               body, convertFloat(body, args[2], f32), product);
-                           return convertFloat(body, sum, type);
-                         });
+  SmallVector<StepOperand> inputs = {a, b};
+  llvm::append_range(inputs, scalars);
+  auto product = generic(
+      step, inputs, {init, into.map}, /*numReductions=*/1,
+      [&](ImplicitLocOpBuilder &body, ValueRange args) {
+        Value element =
+            changeB ? changeB(body, args.drop_front().drop_back()) : args[1];
+        Value product =
+            arith::MulFOp::create(body, convertFloat(body, args[0], f32),
+                                  convertFloat(body, element, f32));
+        Value sum = arith::AddFOp::create(
+            body, convertFloat(body, args.back(), f32), product);
+        return convertFloat(body, sum, type);
+      });
   product->setDiscardableAttr("attn.path", builder.getStringAttr(path));
   return product.getResult(0);
 }
@@ -147,25 +175,74 @@ Value SequenceBuilder::matmulQK(Value q, Value k, Value into, StringRef path) {
 }
 
 Value SequenceBuilder::matmulPV(Value p, Value v, Value into, StringRef path) {
-  return matmul("pv", {p, getMap(5, {0, 1, 2, 4})}, {v, getKVMap({0, 1, 4, 3})},
-                {into, getMap(5, {0, 1, 2, 3})}, path);
+  StepOperand a = {p, getMap(5, {0, 1, 2, 4})}, b = {v, getKVMap({0, 1, 4, 3})},
+              out = {into, getMap(5, {0, 1, 2, 3})};
+  SmallVector<KeyLimit> limits = getCommonLimits();
+  if (limits.empty())
+    return matmul("pv", a, b, out, path);
+
+  SmallVector<Operation *> ruleOps = getBoundOps(limits);
+  auto zeroPadding = [&](ImplicitLocOpBuilder &body, ValueRange args) {
+    Region &rule = op.getMaskMod();
+    IRMapping mapping;
+    mapping.map(rule.getArguments().drop_front(kNumIndices), op.getCaptures());
+    // The keys are the last loop; there is no one query.
+    for (auto [index, loop] : {std::pair(0, 0), {1, 1}, {3, 4}})
+      mapping.map(rule.getArgument(index), getLoopIndex(body, loop));
+    cloneRule(body, ruleOps, mapping, args.drop_front());
+    Value visible;
+    for (KeyLimit limit : limits) {
+      Value isBefore = arith::CmpIOp::create(
+          body,
+          limit.isInclusive ? arith::CmpIPredicate::sle
+                            : arith::CmpIPredicate::slt,
+          mapping.lookup(rule.getArgument(3)), mapping.lookup(limit.bound));
+      visible =
+          visible ? arith::AndIOp::create(body, visible, isBefore) : isBefore;
+    }
+    Value zero = arith::ConstantOp::create(
+        body, body.getFloatAttr(args.front().getType(), 0.0));
+    return arith::SelectOp::create(body, visible, args.front(), zero)
+        .getResult();
+  };
+  return matmul("pv", a, b, out, path,
+                getLengthOperands(ruleOps, getMap(5, {})), zeroPadding);
 }
 
 //===----------------------------------------------------------------------===//
 // Rules
 //===----------------------------------------------------------------------===//
 
+SmallVector<KeyLimit> SequenceBuilder::getCommonLimits() {
+  if (!op.hasMaskMod())
+    return {};
+  Region &rule = op.getMaskMod();
+  Value query = rule.getArgument(2), key = rule.getArgument(3);
+  auto dependsOnPosition = [&](const KeyLimit &limit) {
+    return limit.bound == query || limit.bound == key ||
+           llvm::any_of(getBoundOps(limit), [&](Operation *inner) {
+             return llvm::is_contained(inner->getOperands(), query) ||
+                    llvm::is_contained(inner->getOperands(), key);
+           });
+  };
+  SmallVector<KeyLimit> limits =
+      findKeyLimits(rule.front().getTerminator()->getOperand(0), key);
+  llvm::erase_if(limits, dependsOnPosition);
+  return limits;
+}
+
 Value SequenceBuilder::getLengthSource(Operation *lengthOp) {
   return isa<QLenOp>(lengthOp) ? op.getQ() : op.getK();
 }
 
-SmallVector<StepOperand> SequenceBuilder::getRuleOperands(Region &rule,
-                                                          AffineMap scalarMap) {
+SmallVector<StepOperand>
+SequenceBuilder::getLengthOperands(ArrayRef<Operation *> ruleOps,
+                                   AffineMap scalarMap) {
   SmallVector<StepOperand> operands;
-  for (Operation &inner : rule.front()) {
+  for (Operation *inner : ruleOps) {
     if (!isa<QLenOp, KVLenOp>(inner))
       continue;
-    Value source = getLengthSource(&inner);
+    Value source = getLengthSource(inner);
     if (!cast<RankedTensorType>(source.getType()).isDynamicDim(2))
       continue;
     Value length = tensor::DimOp::create(builder, source, 2);
@@ -174,6 +251,37 @@ SmallVector<StepOperand> SequenceBuilder::getRuleOperands(Region &rule,
     operands.push_back({cast, scalarMap});
   }
   return operands;
+}
+
+/// All ops of a rule but the terminator.
+static SmallVector<Operation *> getRuleOps(Region &rule) {
+  return llvm::map_to_vector(rule.front().without_terminator(),
+                             [](Operation &inner) { return &inner; });
+}
+
+SmallVector<StepOperand> SequenceBuilder::getRuleOperands(Region &rule,
+                                                          AffineMap scalarMap) {
+  return getLengthOperands(getRuleOps(rule), scalarMap);
+}
+
+void SequenceBuilder::cloneRule(ImplicitLocOpBuilder &body,
+                                ArrayRef<Operation *> ruleOps,
+                                IRMapping &mapping, ValueRange lengths) {
+  for (Operation *inner : ruleOps) {
+    if (!isa<QLenOp, KVLenOp>(inner)) {
+      body.clone(*inner, mapping);
+      continue;
+    }
+    int64_t size =
+        cast<RankedTensorType>(getLengthSource(inner).getType()).getDimSize(2);
+    if (!ShapedType::isDynamic(size)) {
+      mapping.map(inner->getResult(0),
+                  arith::ConstantIntOp::create(body, size, 32));
+      continue;
+    }
+    mapping.map(inner->getResult(0), lengths.front());
+    lengths = lengths.drop_front();
+  }
 }
 
 Value SequenceBuilder::inlineRule(ImplicitLocOpBuilder &body, Region &rule,
@@ -187,26 +295,9 @@ Value SequenceBuilder::inlineRule(ImplicitLocOpBuilder &body, Region &rule,
   auto indices =
       block.getArguments().drop_front(leading.size()).drop_back(numCaptures);
   // The indices are (b, h, m, n), or only (m, n) if the others don't matter.
-  for (auto [loop, index] : llvm::enumerate(indices.take_back(numLoops))) {
-    Value position = linalg::IndexOp::create(body, loop);
-    mapping.map(index,
-                arith::IndexCastOp::create(body, body.getI32Type(), position));
-  }
-  for (Operation &inner : block.without_terminator()) {
-    if (!isa<QLenOp, KVLenOp>(inner)) {
-      body.clone(inner, mapping);
-      continue;
-    }
-    int64_t size =
-        cast<RankedTensorType>(getLengthSource(&inner).getType()).getDimSize(2);
-    if (!ShapedType::isDynamic(size)) {
-      mapping.map(inner.getResult(0),
-                  arith::ConstantIntOp::create(body, size, 32));
-      continue;
-    }
-    mapping.map(inner.getResult(0), lengths.front());
-    lengths = lengths.drop_front();
-  }
+  for (auto [loop, index] : llvm::enumerate(indices.take_back(numLoops)))
+    mapping.map(index, getLoopIndex(body, loop));
+  cloneRule(body, getRuleOps(rule), mapping, lengths);
   return mapping.lookupOrDefault(block.getTerminator()->getOperand(0));
 }
 

@@ -9,7 +9,9 @@
 #define ATTN_LIB_CONVERSION_ATTNTOLINALG_SEQUENCEBUILDER_H
 
 #include "attn/Dialect/Attn/IR/AttnOps.h"
+#include "attn/Dialect/Attn/IR/KeyLimits.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
 namespace mlir::attn {
@@ -68,7 +70,8 @@ public:
 
   /// scores[b, h, m, n] = sum_d q[b, h, m, d] * k[b, h / group, n, d].
   Value matmulQK(Value q, Value k, Value into, StringRef path);
-  /// o[b, h, m, d] = sum_n p[b, h, m, n] * v[b, h / group, n, d].
+  /// o[b, h, m, d] = sum_n p[b, h, m, n] * v[b, h / group, n, d], where v is 0
+  /// behind the keys that the mask_mod shows to some query.
   Value matmulPV(Value p, Value v, Value into, StringRef path);
 
   //===--------------------------------------------------------------------===//
@@ -93,9 +96,20 @@ private:
   linalg::GenericOp generic(StringRef step, ArrayRef<StepOperand> inputs,
                             StepOperand into, unsigned numReductions,
                             BodyFn body);
+  /// `changeB` gets an element of b and those of `scalars`.
   Value matmul(StringRef step, StepOperand a, StepOperand b, StepOperand into,
-               StringRef path);
+               StringRef path, ArrayRef<StepOperand> scalars = {},
+               BodyFn changeB = nullptr);
   AffineMap getKVMap(ArrayRef<unsigned> loops);
+  /// The limits of the mask_mod to its keys that are the same for all queries.
+  SmallVector<KeyLimit> getCommonLimits();
+  /// One operand for each dynamic length among `ruleOps`.
+  SmallVector<StepOperand> getLengthOperands(ArrayRef<Operation *> ruleOps,
+                                             AffineMap scalarMap);
+  /// Clones `ruleOps` into a body. `lengths` are the elements of
+  /// getLengthOperands.
+  void cloneRule(ImplicitLocOpBuilder &body, ArrayRef<Operation *> ruleOps,
+                 IRMapping &mapping, ValueRange lengths);
   /// The tensor whose dimension 2 is the length.
   Value getLengthSource(Operation *lengthOp);
 

@@ -2,9 +2,9 @@
 
 #include "SequenceBuilder.h"
 #include "attn/Dialect/Tile/IR/TileOps.h"
+#include "attn/Dialect/Tile/Transforms/MemrefParts.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -139,26 +139,7 @@ void SequenceBuilder::setKeys() {
 /// Rows `start` (null: 0) up to `start + length` of all batches and heads.
 Value SequenceBuilder::getRows(Value operand, unsigned rowDim, Value start,
                                Value length) {
-  Value memref = args.lookup(operand);
-  auto type = cast<MemRefType>(memref.getType());
-  // A constant as an attribute: folded later, it would leave a memref.cast.
-  auto toIndex = [&](Value value) {
-    return getAsOpFoldResult(builder.createOrFold<arith::IndexCastOp>(
-        builder.getIndexType(), value));
-  };
-  SmallVector<OpFoldResult> offsets(type.getRank(), builder.getIndexAttr(0));
-  SmallVector<OpFoldResult> strides(type.getRank(), builder.getIndexAttr(1));
-  SmallVector<OpFoldResult> sizes;
-  for (int64_t dim = 0; dim < type.getRank(); ++dim) {
-    if (type.isDynamicDim(dim) && dim != rowDim)
-      sizes.push_back(builder.createOrFold<memref::DimOp>(memref, dim));
-    else
-      sizes.push_back(builder.getIndexAttr(type.getDimSize(dim)));
-  }
-  sizes[rowDim] = toIndex(length);
-  if (start)
-    offsets[rowDim] = toIndex(start);
-  return memref::SubViewOp::create(builder, memref, offsets, sizes, strides);
+  return tile::createPart(builder, args.lookup(operand), rowDim, start, length);
 }
 
 SequenceBuilder::Part SequenceBuilder::getQueries(Value operand) {

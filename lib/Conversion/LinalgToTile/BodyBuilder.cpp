@@ -1,6 +1,7 @@
 //===- BodyBuilder.cpp - Bodies of linalg.generic over tiles --------------===//
 
 #include "Kernels.h"
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -56,6 +57,10 @@ LogicalResult BodyBuilder::verify(linalg::GenericOp op) {
              << operand.getOperandNumber() << " by " << AffineMapAttr::get(map)
              << ", which doesn't end in one or both of the last two loops";
   }
+  return verifyCaptured(op);
+}
+
+LogicalResult BodyBuilder::verifyCaptured(linalg::GenericOp op) {
   SetVector<Value> captured;
   getUsedValuesDefinedAbove(op.getRegion(), captured);
   for (Value value : captured)
@@ -130,11 +135,15 @@ void BodyBuilder::inlineCaptureLoad(CaptureLoadOp load) {
   inliner.mapGather(load, builder.getArg(load.getSource()), indices, inBounds);
 }
 
+/// Makes a constant from outside of the body known.
+void BodyBuilder::mapOutside(Value value) {
+  if (value.getParentRegion() != &op.getRegion() && builder.mapConstant(value))
+    inliner.map(value, builder.getArg(value), Extent::Scalar);
+}
+
 LogicalResult BodyBuilder::inlineOp(Operation &inner, ArrayRef<Value> starts) {
   for (Value operand : inner.getOperands())
-    if (operand.getParentRegion() != &op.getRegion() &&
-        builder.mapConstant(operand))
-      inliner.map(operand, builder.getArg(operand), Extent::Scalar);
+    mapOutside(operand);
   if (auto index = dyn_cast<linalg::IndexOp>(inner)) {
     inlineIndex(index, starts);
     return success();
@@ -161,10 +170,34 @@ LogicalResult BodyBuilder::build(ArrayRef<Value> starts, Operation *skip) {
       return failure();
   // The yielded value may be a constant from outside.
   for (Value yielded : op.getBody()->getTerminator()->getOperands())
-    if (yielded.getParentRegion() != &op.getRegion() &&
-        builder.mapConstant(yielded))
-      inliner.map(yielded, builder.getArg(yielded), Extent::Scalar);
+    mapOutside(yielded);
   return success();
+}
+
+SetVector<Operation *> BodyBuilder::getSlice(linalg::GenericOp op,
+                                             Value value) {
+  SetVector<Operation *> slice;
+  BackwardSliceOptions options;
+  options.omitBlockArguments = true;
+  options.inclusive = true;
+  options.filter = [&](Operation *inner) {
+    return inner->getBlock() == op.getBody();
+  };
+  // Fails only on regions, which scalar ops don't have.
+  if (value.getParentBlock() == op.getBody() && value.getDefiningOp())
+    (void)getBackwardSlice(value, &slice, options);
+  return slice;
+}
+
+FailureOr<Value> BodyBuilder::buildScalar(Value value, ArrayRef<Value> starts) {
+  for (OpOperand &operand : op->getOpOperands())
+    if (!isa<MemRefType>(operand.get().getType()))
+      loadOperand(operand, starts);
+  mapOutside(value);
+  for (Operation *inner : getSlice(op, value))
+    if (failed(inlineOp(*inner, starts)))
+      return failure();
+  return inliner.lift(value, Extent::Scalar);
 }
 
 int64_t BodyBuilder::countFlops(linalg::GenericOp op) {

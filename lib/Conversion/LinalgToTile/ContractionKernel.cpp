@@ -1,6 +1,8 @@
 //===- ContractionKernel.cpp - Matrix products ----------------------------===//
 
 #include "Kernels.h"
+#include "attn/Dialect/Attn/IR/KeyLimits.h"
+#include "attn/Dialect/Tile/Transforms/MemrefParts.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 
@@ -16,6 +18,20 @@ static Value skipFloatCasts(Value value) {
   return value;
 }
 
+/// The select that keeps `value` or takes 0; null if there is none.
+static arith::SelectOp getZeroing(Value value) {
+  auto select = skipFloatCasts(value).getDefiningOp<arith::SelectOp>();
+  return select && matchPattern(select.getFalseValue(), m_AnyZeroFloat())
+             ? select
+             : nullptr;
+}
+
+/// What an operand of the product is before some of it is made 0.
+static Value getFactor(Value value) {
+  arith::SelectOp zeroing = getZeroing(value);
+  return skipFloatCasts(zeroing ? zeroing.getTrueValue() : value);
+}
+
 /// True if the operands of `op` are, but for casts and order, `a` and `b`.
 static bool combines(Operation *op, Value a, Value b) {
   Value left = skipFloatCasts(op->getOperand(0));
@@ -23,23 +39,35 @@ static bool combines(Operation *op, Value a, Value b) {
   return (left == a && right == b) || (left == b && right == a);
 }
 
-bool attn::isContraction(linalg::GenericOp op) {
-  if (op.getNumReductionLoops() != 1 || op.getNumDpsInputs() != 2 ||
-      op.getNumDpsInits() != 1)
-    return false;
+/// The product of the first two inputs that the op adds to its output; null if
+/// it does something else.
+static arith::MulFOp findProduct(linalg::GenericOp op) {
   Block *body = op.getBody();
+  Value a = body->getArgument(0), b = body->getArgument(1);
   Value result = skipFloatCasts(body->getTerminator()->getOperand(0));
   auto add = result.getDefiningOp<arith::AddFOp>();
   if (!add)
-    return false;
+    return nullptr;
   for (Value term : add->getOperands()) {
     auto product = skipFloatCasts(term).getDefiningOp<arith::MulFOp>();
-    if (product &&
-        combines(product, body->getArgument(0), body->getArgument(1)) &&
-        combines(add, body->getArgument(2), product))
-      return true;
+    if (!product || !combines(add, body->getArguments().back(), product))
+      continue;
+    Value left = getFactor(product.getLhs()),
+          right = getFactor(product.getRhs());
+    if ((left == a && right == b) || (left == b && right == a))
+      return product;
   }
-  return false;
+  return nullptr;
+}
+
+bool attn::isContraction(linalg::GenericOp op) {
+  if (op.getNumReductionLoops() != 1 || op.getNumDpsInputs() < 2 ||
+      op.getNumDpsInits() != 1)
+    return false;
+  auto areScalars = llvm::none_of(op.getInputs().drop_front(2), [](Value v) {
+    return isa<MemRefType>(v.getType());
+  });
+  return areScalars && findProduct(op);
 }
 
 namespace {
@@ -52,6 +80,12 @@ struct ProductLoops {
 struct ProductOperands {
   OpOperand *a, *b;
   bool transposeB;
+};
+
+/// What the index that is summed over must meet where `operand` isn't 0.
+struct SumEnd {
+  OpOperand *operand;
+  SmallVector<KeyLimit> limits;
 };
 } // namespace
 
@@ -97,6 +131,68 @@ static FailureOr<ProductOperands> getProductOperands(linalg::GenericOp op,
          << "; they must be A[..., m, k] and B[..., n, k] or B[..., k, n]";
 }
 
+/// True if `value` of the op's body is the same in all of a tile.
+static bool isSameInTile(linalg::GenericOp op, Value value,
+                         ProductLoops loops) {
+  auto isOfTile = [&](Value input) {
+    auto argument = dyn_cast<BlockArgument>(input);
+    if (argument && argument.getOwner() == op.getBody())
+      return isa<MemRefType>(
+          op.getMatchingOpOperand(argument)->get().getType());
+    auto index = input.getDefiningOp<linalg::IndexOp>();
+    return index && llvm::is_contained({loops.m, loops.n, loops.k},
+                                       static_cast<unsigned>(index.getDim()));
+  };
+  return !isOfTile(value) &&
+         llvm::none_of(BodyBuilder::getSlice(op, value), [&](Operation *inner) {
+           return llvm::any_of(inner->getOperands(), isOfTile);
+         });
+}
+
+/// The number of terms of a conjunction.
+static size_t countTerms(Value condition) {
+  auto both = condition.getDefiningOp<arith::AndIOp>();
+  return both ? countTerms(both.getLhs()) + countTerms(both.getRhs()) : 1;
+}
+
+/// Where `condition` ends the sum.
+static FailureOr<SmallVector<KeyLimit>>
+getSumLimits(linalg::GenericOp op, Value condition, ProductLoops loops) {
+  SmallVector<KeyLimit> limits;
+  for (auto cast : op.getBody()->getOps<arith::IndexCastOp>()) {
+    auto index = cast.getIn().getDefiningOp<linalg::IndexOp>();
+    if (index && index.getDim() == loops.k && cast.getType().isInteger(32))
+      llvm::append_range(limits, findKeyLimits(condition, cast));
+  }
+  bool areInner = std::min(loops.n, loops.k) + 2 == op.getNumLoops();
+  if (areInner && limits.size() == countTerms(condition) &&
+      llvm::all_of(limits, [&](const KeyLimit &limit) {
+        return isSameInTile(op, limit.bound, loops);
+      }))
+    return limits;
+  return emitUnsupported(
+      op, "makes an operand of a product 0 by another condition than an index "
+          "of the sum that is less than a number of the whole matrix");
+}
+
+/// The operands that conditions make 0 behind some index of the sum.
+static FailureOr<SmallVector<SumEnd>> getSumEnds(linalg::GenericOp op,
+                                                 ProductLoops loops) {
+  SmallVector<SumEnd> ends;
+  for (Value factor : findProduct(op)->getOperands()) {
+    arith::SelectOp zeroing = getZeroing(factor);
+    if (!zeroing)
+      continue;
+    FailureOr<SmallVector<KeyLimit>> limits =
+        getSumLimits(op, zeroing.getCondition(), loops);
+    if (failed(limits))
+      return failure();
+    auto element = cast<BlockArgument>(getFactor(factor));
+    ends.push_back({op.getMatchingOpOperand(element), *limits});
+  }
+  return ends;
+}
+
 /// The path that `attn.path` names, or the element type's own.
 static FailureOr<tile::MatmulPath> getPath(linalg::GenericOp op, Type a,
                                            Type b) {
@@ -138,9 +234,10 @@ class ContractionBuilder {
 public:
   ContractionBuilder(KernelBuilder &builder, linalg::GenericOp op,
                      FillValue fill, ProductLoops loops,
-                     ProductOperands operands, tile::MatmulPath path)
+                     ProductOperands operands, ArrayRef<SumEnd> ends,
+                     tile::MatmulPath path)
       : builder(builder), kernel(builder.kernel), op(op), fill(fill),
-        loops(loops), operands(operands), path(path) {}
+        loops(loops), operands(operands), ends(ends), path(path) {}
 
   LogicalResult build(SmallVector<GridLoop> gridLoops);
 
@@ -164,6 +261,7 @@ private:
   scf::ForOp createLoop(Value begin, Value end, int64_t step, ValueRange inits);
   Value buildSumLoop(const GridLoop &sumLoop);
   void buildColumnLoop(const GridLoop &columnLoop);
+  LogicalResult endOperands();
   Value load(OpOperand *operand, ArrayRef<int64_t> shape);
   SmallVector<Value> getOutputIndices();
 
@@ -173,7 +271,10 @@ private:
   FillValue fill;
   ProductLoops loops;
   ProductOperands operands;
+  ArrayRef<SumEnd> ends;
   tile::MatmulPath path;
+  /// Where operands that end early are read.
+  DenseMap<OpOperand *, Value> parts;
   int64_t m = 0, n = 0, k = 0;
   /// Positions in the op's loops, where code is built.
   SmallVector<Value> starts;
@@ -196,13 +297,39 @@ SmallVector<Value> ContractionBuilder::getOutputIndices() {
   });
 }
 
+/// Reads beyond the end of a memref give 0.
+LogicalResult ContractionBuilder::endOperands() {
+  for (const SumEnd &end : ends) {
+    BodyBuilder body(builder, op, {m, n});
+    SmallVector<KeyLimit> limits;
+    for (const KeyLimit &limit : end.limits) {
+      FailureOr<Value> bound = body.buildScalar(limit.bound, starts);
+      if (failed(bound))
+        return failure();
+      limits.push_back({*bound, limit.isInclusive});
+    }
+    Value memref = end.operand->get();
+    AffineMap map = op.getMatchingIndexingMap(end.operand);
+    unsigned dim = *map.getResultPosition(kernel.getAffineDimExpr(loops.k));
+    Value count = countKeys(kernel, limits, builder.getSize(memref, dim));
+    parts[end.operand] = tile::createPart(kernel, builder.getArg(memref), dim,
+                                          /*start=*/Value(), count);
+  }
+  return success();
+}
+
 Value ContractionBuilder::load(OpOperand *operand, ArrayRef<int64_t> shape) {
   AffineMap map = op.getMatchingIndexingMap(operand);
   SmallVector<Value> indices =
       llvm::map_to_vector(map.getResults(), [&](AffineExpr expr) {
         return builder.getIndex(expr, starts);
       });
-  return builder.load(operand->get(), shape, indices);
+  Value part = parts.lookup(operand);
+  if (!part)
+    part = builder.getArg(operand->get());
+  Type element = getElementTypeOrSelf(part);
+  return tile::LoadOp::create(kernel, RankedTensorType::get(shape, element),
+                              part, indices);
 }
 
 Value ContractionBuilder::getInit() {
@@ -286,7 +413,8 @@ LogicalResult ContractionBuilder::build(SmallVector<GridLoop> gridLoops) {
   m = getTileSize(gridLoops[loops.m], sizes.matmulM,
                   kMatrixUnitSize * (builder.getTarget().isGPU ? warps : 1));
   gridLoops[loops.m].tile = m;
-  if (failed(builder.begin(getName(), op->getOperands(), warps)))
+  if (failed(
+          builder.begin(getName(), BodyBuilder::getKernelOperands(op), warps)))
     return failure();
 
   // Programs go over the output's loops, in the output's order.
@@ -299,6 +427,8 @@ LogicalResult ContractionBuilder::build(SmallVector<GridLoop> gridLoops) {
        llvm::enumerate(builder.splitPrograms(outputLoops)))
     starts[out.getDimPosition(result)] = start;
 
+  if (failed(endOperands()))
+    return failure();
   if (isShort)
     buildColumnLoop(gridLoops[loops.n]);
   else
@@ -315,6 +445,9 @@ LogicalResult attn::buildContraction(KernelBuilder &builder,
   FailureOr<ProductOperands> operands = getProductOperands(op, *loops);
   if (failed(operands))
     return failure();
+  FailureOr<SmallVector<SumEnd>> ends = getSumEnds(op, *loops);
+  if (failed(ends) || failed(BodyBuilder::verifyCaptured(op)))
+    return failure();
   FailureOr<tile::MatmulPath> path =
       getPath(op, getElementTypeOrSelf(operands->a->get()),
               getElementTypeOrSelf(operands->b->get()));
@@ -327,6 +460,6 @@ LogicalResult attn::buildContraction(KernelBuilder &builder,
   FailureOr<SmallVector<GridLoop>> gridLoops = getLoops(op);
   if (failed(gridLoops))
     return failure();
-  return ContractionBuilder(builder, op, fill, *loops, *operands, *path)
+  return ContractionBuilder(builder, op, fill, *loops, *operands, *ends, *path)
       .build(*gridLoops);
 }

@@ -214,8 +214,9 @@ Value KernelBuilder::countBytes() {
       continue;
     Value kernelArg = getArg(arg);
     int64_t accesses =
-        llvm::any_of(kernelArg.getUsers(),
-                     llvm::IsaPred<tile::LoadOp, tile::GatherOp>) +
+        llvm::any_of(
+            kernelArg.getUsers(),
+            llvm::IsaPred<tile::LoadOp, tile::GatherOp, memref::SubViewOp>) +
         llvm::any_of(kernelArg.getUsers(), llvm::IsaPred<tile::StoreOp>);
     int64_t elementBytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
     Value bytes = getHostIndex(elementBytes * accesses);

@@ -60,6 +60,7 @@ public:
 
   /// Diagnoses accesses and captured values that a kernel can't have.
   static LogicalResult verify(linalg::GenericOp op);
+  static LogicalResult verifyCaptured(linalg::GenericOp op);
 
   /// What the op's kernel takes: its operands and the captures that its body
   /// reads.
@@ -68,6 +69,13 @@ public:
   /// Loads the operands at the loops' positions, and emits the body's ops but
   /// `skip`.
   LogicalResult build(ArrayRef<Value> starts, Operation *skip = nullptr);
+
+  /// The ops of the body that compute `value`, in order.
+  static SetVector<Operation *> getSlice(linalg::GenericOp op, Value value);
+
+  /// Emits what computes the body's `value`, which must not depend on elements
+  /// or positions in the tile.
+  FailureOr<Value> buildScalar(Value value, ArrayRef<Value> starts);
 
   /// What the body's `value` is for every element of the tile.
   Value getElements(Value value) {
@@ -78,6 +86,7 @@ public:
   static int64_t countFlops(linalg::GenericOp op);
 
 private:
+  void mapOutside(Value value);
   void loadOperand(OpOperand &operand, ArrayRef<Value> starts);
   LogicalResult inlineOp(Operation &inner, ArrayRef<Value> starts);
   void inlineIndex(linalg::IndexOp index, ArrayRef<Value> starts);

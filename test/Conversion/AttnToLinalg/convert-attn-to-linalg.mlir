@@ -169,3 +169,38 @@ func.func @sink_lse(%q: tensor<2x8x?x64xbf16>, %s: tensor<8xf32>, %l: tensor<2x8
     outs(%q, %l : tensor<2x8x?x64xbf16>, tensor<2x8x?xf32>) -> tensor<2x8x?x64xbf16>, tensor<2x8x?xf32>
   return %r#0, %r#1 : tensor<2x8x?x64xbf16>, tensor<2x8x?xf32>
 }
+
+// Behind the keys that all queries may see, v is 0: what it holds there would
+// meet weights of 0, and 0 * NaN is NaN. A bound that depends on the query
+// (causal) ends no v.
+// NAIVE-LABEL: func.func @key_padding(
+// MATH-LABEL: func.func @key_padding(
+// NAIVE: linalg.generic {{.*}} ins(%{{.*}}, %{{.*}}, %[[LEN:.*]] : {{.*}}, i32) {{.*}}attn.step = "naive_pv"
+// MATH: linalg.generic {{.*}}attn.step = "math_pv"
+// NAIVE: ^bb0(%{{.*}}: bf16, %[[V:.*]]: bf16, %[[LEN:.*]]: i32, %{{.*}}: bf16):
+// NAIVE: %[[B:.*]] = linalg.index 0
+// NAIVE: %[[BATCH:.*]] = arith.index_cast %[[B]]
+// NAIVE: %[[KEY:.*]] = linalg.index 4
+// NAIVE: %[[KV:.*]] = arith.index_cast %[[KEY]]
+// NAIVE: %[[PADDING:.*]] = attn.capture_load %{{.*}}[%[[BATCH]]]
+// NAIVE: %[[END:.*]] = arith.subi %[[LEN]], %[[PADDING]]
+// NAIVE: %[[VISIBLE:.*]] = arith.cmpi slt, %[[KV]], %[[END]]
+// NAIVE-NOT: arith.cmpi
+// NAIVE: arith.select %[[VISIBLE]], %[[V]], %{{.*}} : bf16
+// MATH: arith.cmpi slt
+// MATH-NOT: arith.cmpi
+// MATH: arith.select {{.*}} : f32
+func.func @key_padding(%q: tensor<?x2x?x64xbf16>, %k: tensor<?x2x?x64xbf16>, %v: tensor<?x2x?x64xbf16>, %o: tensor<?x2x?x64xbf16>, %padding: tensor<?xi32>) -> tensor<?x2x?x64xbf16> {
+  %r = attn.attention ins(%q, %k, %v, %padding : tensor<?x2x?x64xbf16>, tensor<?x2x?x64xbf16>, tensor<?x2x?x64xbf16>, tensor<?xi32>)
+    outs(%o : tensor<?x2x?x64xbf16>)
+    mask_mod (%b: i32, %h: i32, %q_idx: i32, %kv_idx: i32, %p: tensor<?xi32>) {
+      %n = attn.capture_load %p[%b] : tensor<?xi32> -> i32
+      %len = attn.kv_len : i32
+      %end = arith.subi %len, %n : i32
+      %is_key = arith.cmpi slt, %kv_idx, %end : i32
+      %causal = arith.cmpi sle, %kv_idx, %q_idx : i32
+      %r = arith.andi %causal, %is_key : i1
+      attn.yield %r : i1
+    } -> tensor<?x2x?x64xbf16>
+  return %r : tensor<?x2x?x64xbf16>
+}

@@ -113,3 +113,49 @@ func.func @captured(%x: memref<8x8xf32>, %c: f32) {
   }
   return
 }
+
+// -----
+
+#row_a = affine_map<(m, n, k) -> (m, k)>
+#row_b = affine_map<(m, n, k) -> (k, n)>
+#row_c = affine_map<(m, n, k) -> (m, n)>
+func.func @zeroed_by_row(%a: memref<8x8xf32>, %b: memref<8x8xf32>, %c: memref<8x8xf32>) {
+  // expected-error @below {{makes an operand of a product 0 by another condition than an index of the sum that is less than a number of the whole matrix}}
+  // expected-note @below {{convert-linalg-to-tile takes}}
+  linalg.generic {indexing_maps = [#row_a, #row_b, #row_c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %b : memref<8x8xf32>, memref<8x8xf32>) outs(%c : memref<8x8xf32>) {
+  ^bb0(%x: f32, %y: f32, %z: f32):
+    %zero = arith.constant 0.0 : f32
+    %m = linalg.index 0 : index
+    %row = arith.index_cast %m : index to i32
+    %k = linalg.index 2 : index
+    %key = arith.index_cast %k : index to i32
+    %visible = arith.cmpi sle, %key, %row : i32
+    %kept = arith.select %visible, %y, %zero : f32
+    %p = arith.mulf %x, %kept : f32
+    %r = arith.addf %z, %p : f32
+    linalg.yield %r : f32
+  }
+  return
+}
+
+// -----
+
+#value_a = affine_map<(m, n, k) -> (m, k)>
+#value_b = affine_map<(m, n, k) -> (k, n)>
+#value_c = affine_map<(m, n, k) -> (m, n)>
+func.func @zeroed_by_value(%a: memref<8x8xf32>, %b: memref<8x8xf32>, %c: memref<8x8xf32>) {
+  // expected-error @below {{makes an operand of a product 0 by another condition}}
+  // expected-note @below {{convert-linalg-to-tile takes}}
+  linalg.generic {indexing_maps = [#value_a, #value_b, #value_c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %b : memref<8x8xf32>, memref<8x8xf32>) outs(%c : memref<8x8xf32>) {
+  ^bb0(%x: f32, %y: f32, %z: f32):
+    %zero = arith.constant 0.0 : f32
+    %is_positive = arith.cmpf ogt, %y, %zero : f32
+    %kept = arith.select %is_positive, %y, %zero : f32
+    %p = arith.mulf %x, %kept : f32
+    %r = arith.addf %z, %p : f32
+    linalg.yield %r : f32
+  }
+  return
+}

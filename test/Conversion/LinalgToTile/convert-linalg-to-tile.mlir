@@ -217,3 +217,44 @@ func.func @one_column(%x: memref<8x1xbf16>, %y: memref<8x1xbf16>) {
   }
   return
 }
+
+// -----
+
+// An operand that is 0 behind an index of the sum ends there: loads give 0.
+// CHECK-LABEL: func.func @ends(
+// CHECK-SAME: %[[V:[a-z0-9]+]]: memref<?x2x?x64xbf16>,
+// CHECK: tile.kernel @naive_pv_s16816_bf16(
+// CHECK-SAME: %[[P:[a-z0-9]+]]: memref<?x2x?x?xbf16>, %[[V:[a-z0-9]+]]: memref<?x2x?x64xbf16>,
+// CHECK-SAME: %[[LENS:[a-z0-9]+]]: memref<?xi32>
+// CHECK: %[[N:.*]] = tile.gather %[[LENS]][%{{.*}}] in_bounds
+// CHECK: %[[LESS:.*]] = arith.minsi %[[N]], %[[KEYS:.*]] : i32
+// CHECK: %[[NEXT:.*]] = arith.addi %[[LESS]], %c1_i32 : i32
+// CHECK: %[[END:.*]] = arith.minsi %[[NEXT]], %[[KEYS]] : i32
+// CHECK: %[[COUNT:.*]] = arith.maxsi %[[END]], %c0_i32 : i32
+// CHECK: %[[SIZE:.*]] = arith.index_cast %[[COUNT]] : i32 to index
+// CHECK: %[[PART:.*]] = memref.subview %[[V]][0, 0, 0, 0] [%{{.*}}, 2, %[[SIZE]], 64]
+// CHECK: tile.load %[[P]]
+// CHECK: tile.load %[[PART]]
+#p = affine_map<(b, h, m, n, k) -> (b, h, m, k)>
+#v = affine_map<(b, h, m, n, k) -> (b, h, k, n)>
+#o = affine_map<(b, h, m, n, k) -> (b, h, m, n)>
+func.func @ends(%p: memref<?x2x?x?xbf16>, %v: memref<?x2x?x64xbf16>, %o: memref<?x2x?x64xbf16>, %lens: memref<?xi32>) {
+  %zero = arith.constant 0.0 : bf16
+  linalg.generic {indexing_maps = [#p, #v, #o],
+                  iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]}
+      ins(%p, %v : memref<?x2x?x?xbf16>, memref<?x2x?x64xbf16>) outs(%o : memref<?x2x?x64xbf16>)
+      attrs = {attn.step = "naive_pv"} {
+  ^bb0(%a: bf16, %b: bf16, %c: bf16):
+    %batch = linalg.index 0 : index
+    %batch32 = arith.index_cast %batch : index to i32
+    %n = attn.capture_load %lens[%batch32] : memref<?xi32> -> i32
+    %key = linalg.index 4 : index
+    %key32 = arith.index_cast %key : index to i32
+    %visible = arith.cmpi sle, %key32, %n : i32
+    %kept = arith.select %visible, %b, %zero : bf16
+    %p0 = arith.mulf %a, %kept : bf16
+    %r = arith.addf %c, %p0 : bf16
+    linalg.yield %r : bf16
+  }
+  return
+}

@@ -114,7 +114,10 @@ def AttentionOp : Attn_Op<"attention", [
     - A row that sees no key gives o = 0 and lse = -inf, or its sink.
     - Only `mask_mod` = false hides a key. A finite score, however negative,
       never does. A score of -inf has weight 0.
-    - NaN or Inf in a masked key never matters.
+    - NaN or Inf in a masked key never matters, in its value (v) neither where
+      the `mask_mod` is `kv_idx < n` or a conjunction with it, for an n of the
+      batch and the head: key padding. Other values that it hides from some
+      queries may be multiplied by their weight of 0, which makes NaN.
     - Causal is bottom-right aligned: `kv_idx <= q_idx + kv_len - q_len`.
 
     `schedule` says how the fused kernel is tiled; `attn-select-schedule` fills
