@@ -44,3 +44,17 @@ function(attnc_link_mlir_archives target)
   target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc
                       -Wl,--gc-sections -Wl,-s)
 endfunction()
+
+# attnc_embed(TARGET NAME FILE)
+#
+# Sources of TARGET may include NAME.inc, the bytes of FILE, in an array.
+function(attnc_embed target name file)
+  set(output "${CMAKE_CURRENT_BINARY_DIR}/${name}.inc")
+  add_custom_command(OUTPUT "${output}"
+    COMMAND ${CMAKE_COMMAND} "-DINPUT=${file}" "-DOUTPUT=${output}"
+            -P "${PROJECT_SOURCE_DIR}/cmake/EmbedBytes.cmake"
+    DEPENDS "${file}" "${PROJECT_SOURCE_DIR}/cmake/EmbedBytes.cmake"
+    VERBATIM)
+  target_sources(${target} PRIVATE "${output}")
+  target_include_directories(${target} PRIVATE "${CMAKE_CURRENT_BINARY_DIR}")
+endfunction()

@@ -25,6 +25,12 @@ for python in (sys.executable, "python3", "/usr/bin/python3"):
         config.available_features.add("numpy")
         break
 
+# Without, `attn-prof --report` refuses; tests open reports where there is a browser.
+if all(path and not path.endswith("-NOTFOUND") for path in config.attnc_charts):
+    config.available_features.add("charts")
+if shutil.which("chromium"):
+    config.available_features.add("chromium")
+
 llvm_config.with_system_environment(["HOME", "TMP", "TEMP", "CUDA_HOME", "CUDA_PATH", "ATTNC_PTXAS"])
 llvm_config.use_default_substitutions()
 tool_dirs = [os.path.join(config.attnc_obj_root, "bin"), config.llvm_tools_dir]

@@ -142,6 +142,12 @@ ATTNC_API const char *attnc_profile_show(const char *profile, size_t length,
                                          const char *expect, int64_t layers,
                                          int *all_right);
 
+/** Its report: the text of a page with charts, which needs no network. `expect`
+    and `layers` are as for attnc_profile_show, as is how long it lives. Null on
+    failure, as where the library was built without charts. */
+ATTNC_API const char *attnc_profile_report(const char *profile, size_t length,
+                                           const char *expect, int64_t layers);
+
 /** Its trace for Perfetto. Lives as that of attnc_profile_show. */
 ATTNC_API const char *attnc_profile_trace(const char *profile, size_t length);
 

@@ -179,13 +179,18 @@ std::string TileMap::getSummary() const {
       getPercent(counts.full, total));
 }
 
+std::vector<std::string> TileMap::getCells() const {
+  std::vector<std::string> cells(getNumCellRows());
+  for (auto [i, row] : llvm::enumerate(cells))
+    for (int64_t j = 0; j < getNumCellColumns(); ++j)
+      row += StringRef("./#")[static_cast<unsigned>(getCell(i, j))];
+  return cells;
+}
+
 void TileMap::print(llvm::raw_ostream &os) const {
   os << getTitle() << "\n\n";
-  for (int64_t i = 0; i < getNumCellRows(); ++i) {
-    for (int64_t j = 0; j < getNumCellColumns(); ++j)
-      os << StringRef("./#")[static_cast<unsigned>(getCell(i, j))];
-    os << '\n';
-  }
+  for (const std::string &row : getCells())
+    os << row << '\n';
   os << "\nquery tiles down, key tiles across: . skipped, / partial (evaluates "
         "the mask), # full (doesn't)\n";
   if (std::string scale = getScale(); !scale.empty())

@@ -2,7 +2,7 @@
 
 #include "attn/Profile/Profiler.h"
 #include "Common.h"
-#include "attn/Profile/Print.h"
+#include "attn/Profile/Html.h"
 #include "attn/Profile/Trace.h"
 
 using namespace attn;
@@ -101,40 +101,73 @@ static std::string &getText() {
   return text;
 }
 
-static llvm::Error show(llvm::StringRef profile, const char *expect,
-                        int64_t layers, std::string &text, bool &allRight) {
+namespace {
+
+/// A saved profile and what is guessed about it.
+struct GuessedProfile {
+  ProfileFile file;
+  std::vector<Expectation> expectations;
+};
+
+} // namespace
+
+static llvm::Expected<GuessedProfile> parse(llvm::StringRef profile,
+                                            const char *expect) {
   llvm::Expected<ProfileFile> file = parseProfile(profile);
   if (!file)
     return file.takeError();
-  std::vector<Expectation> expectations;
-  if (expect) {
-    auto parsed = parseExpectations(expect);
-    if (!parsed)
-      return parsed.takeError();
-    expectations = std::move(*parsed);
-  }
-  if (llvm::Error error = checkRegionNames(expectations, *file))
-    return error;
+  GuessedProfile parsed = {std::move(*file), {}};
+  if (!expect)
+    return parsed;
+  auto expectations = parseExpectations(expect);
+  if (!expectations)
+    return expectations.takeError();
+  parsed.expectations = std::move(*expectations);
+  if (llvm::Error error = checkRegionNames(parsed.expectations, parsed.file))
+    return std::move(error);
+  return parsed;
+}
+
+static PrintOptions getOptions(const GuessedProfile &profile, int64_t layers) {
   PrintOptions options;
-  options.expectations = expectations;
+  options.expectations = profile.expectations;
   options.layers = layers;
-  llvm::raw_string_ostream os(text);
-  allRight = printProfile(os, *file, options);
-  return llvm::Error::success();
+  return options;
 }
 
 const char *attnc_profile_show(const char *profile, size_t length,
                                const char *expect, int64_t layers,
                                int *all_right) {
+  llvm::Expected<GuessedProfile> parsed =
+      parse(llvm::StringRef(profile, length), expect);
+  if (!parsed) {
+    keep(parsed.takeError());
+    return nullptr;
+  }
   std::string &text = getText();
-  bool allRight = false;
-  if (llvm::Error error = show(llvm::StringRef(profile, length), expect, layers,
-                               text, allRight)) {
+  llvm::raw_string_ostream os(text);
+  const bool allRight =
+      printProfile(os, parsed->file, getOptions(*parsed, layers));
+  if (all_right)
+    *all_right = allRight;
+  return text.c_str();
+}
+
+const char *attnc_profile_report(const char *profile, size_t length,
+                                 const char *expect, int64_t layers) {
+  llvm::Expected<GuessedProfile> parsed =
+      parse(llvm::StringRef(profile, length), expect);
+  if (!parsed) {
+    keep(parsed.takeError());
+    return nullptr;
+  }
+  if (llvm::Error error = checkCanWriteHtml()) {
     keep(std::move(error));
     return nullptr;
   }
-  if (all_right)
-    *all_right = allRight;
+  std::string &text = getText();
+  llvm::raw_string_ostream os(text);
+  writeHtmlReport(os, parsed->file, getOptions(*parsed, layers));
   return text.c_str();
 }
 

@@ -31,9 +31,6 @@ static constexpr double kGoodBandwidthFraction = 0.6;
 /// sm_90, and softmax takes its part.
 static constexpr double kPoorFraction = 0.15;
 
-/// FLOPs a byte that only products reach; softmax and the like stay below 3.
-static constexpr double kProductIntensity = 8;
-
 //===----------------------------------------------------------------------===//
 // Formatting
 //===----------------------------------------------------------------------===//
@@ -165,7 +162,7 @@ static void checkVectorProduct(const RuleInput &input,
       continue;
     const bool isKnown = kernel.flops && kernel.bytes && *kernel.bytes > 0;
     // A softmax multiplies in FP32 too; only a product belongs elsewhere.
-    if (isKnown && *kernel.flops < kProductIntensity * *kernel.bytes)
+    if (isKnown && !kernel.isProduct())
       continue;
     if (!isKnown && kernel.pathSource != "name")
       continue;

@@ -261,34 +261,24 @@ static bool printRegion(llvm::raw_ostream &os, const ProfileFile &file,
 /// The regions side by side, against one of them.
 static void printComparison(llvm::raw_ostream &os, const ProfileFile &file,
                             llvm::StringRef baseline) {
-  std::vector<RegionSummary> summaries;
-  size_t base = 0;
-  for (auto [index, region] : llvm::enumerate(file.regions)) {
-    summaries.push_back(summarize(file.environment, region));
-    if (region.name == baseline)
-      base = index;
-  }
-  const double baseUs = summaries[base].getWallUsPerCall();
+  const Comparison comparison = compareRegions(file, baseline);
   TextTable table;
-  table.addRow({"region", "us a call", "of " + file.regions[base].name,
-                "kernels", "copies", "moved", "idle", "main kernel", "path"});
-  for (auto [region, summary] : llvm::zip_equal(file.regions, summaries)) {
+  table.addRow({"region", "us a call", "of " + comparison.baseline, "kernels",
+                "copies", "moved", "idle", "main kernel", "path"});
+  for (const Comparison::Row &row : comparison.rows) {
+    const RegionSummary &summary = row.summary;
     const KernelSummary *kernel = summary.getMainKernel();
     const Labels labels(summary);
     const std::optional<double> bytes = summary.getBytesPerCall();
     const double wallUs = std::max(summary.wallUs, 1e-3);
-    table.addRow(
-        {region.name, formatUs(summary.getWallUsPerCall()),
-         baseUs > 0
-             ? llvm::formatv("{0:F2} x", summary.getWallUsPerCall() / baseUs)
-                   .str()
-             : "-",
-         formatCount(summary.getCountPerCall(DeviceActivity::Kernel)),
-         formatCount(summary.getCountPerCall(DeviceActivity::Copy)),
-         bytes ? formatBytes(std::llround(*bytes)) : "-",
-         formatPercent(summary.idleUs / wallUs),
-         kernel ? labels.get(*kernel) : "-",
-         kernel ? formatPath(*kernel) : "-"});
+    table.addRow({row.region->name, formatUs(summary.getWallUsPerCall()),
+                  row.ratio ? llvm::formatv("{0:F2} x", *row.ratio).str() : "-",
+                  formatCount(summary.getCountPerCall(DeviceActivity::Kernel)),
+                  formatCount(summary.getCountPerCall(DeviceActivity::Copy)),
+                  bytes ? formatBytes(std::llround(*bytes)) : "-",
+                  formatPercent(summary.idleUs / wallUs),
+                  kernel ? labels.get(*kernel) : "-",
+                  kernel ? formatPath(*kernel) : "-"});
   }
   os << '\n';
   table.print(os);

@@ -138,6 +138,14 @@ static bool fromJSON(const json::Value &value, Phase &phase, json::Path path) {
   return false;
 }
 
+static bool fromJSON(const json::Value &value, MaskMap &map, json::Path path) {
+  json::ObjectMapper mapper(value, path);
+  return mapper && mapper.map("title", map.title) &&
+         mapper.map("scale", map.scale) && mapper.map("cells", map.cells) &&
+         mapper.map("skipped", map.skipped) &&
+         mapper.map("partial", map.partial) && mapper.map("full", map.full);
+}
+
 static bool fromJSON(const json::Value &value, MultiprocessorLimits &limits,
                      json::Path path) {
   json::ObjectMapper mapper(value, path);
@@ -294,6 +302,7 @@ static bool fromJSON(const json::Value &value, RegionProfile &region,
          mapper.mapOptional("facts", region.facts) &&
          mapper.map("min_bytes", region.minBytes) &&
          mapper.map("max_intermediate_bytes", region.maxIntermediateBytes) &&
+         mapper.map("mask_map", region.maskMap) &&
          readRecords(*value.getAsObject(), "device", region, region.device,
                      path) &&
          readRecords(*value.getAsObject(), "host", region, region.host, path);
@@ -402,6 +411,17 @@ static void writeStrings(json::OStream &os, llvm::StringRef key,
   });
 }
 
+static void write(json::OStream &os, const MaskMap &map) {
+  os.object([&] {
+    os.attribute("title", json::fixUTF8(map.title));
+    os.attribute("scale", json::fixUTF8(map.scale));
+    writeStrings(os, "cells", map.cells);
+    os.attribute("skipped", map.skipped);
+    os.attribute("partial", map.partial);
+    os.attribute("full", map.full);
+  });
+}
+
 template <typename Record>
 static void writeRecords(json::OStream &os, llvm::StringRef key,
                          llvm::ArrayRef<llvm::StringLiteral> columns,
@@ -412,8 +432,50 @@ static void writeRecords(json::OStream &os, llvm::StringRef key,
   });
 }
 
+/// The first `maxRecords` of a phase, in the order of time.
+template <typename Record>
+static std::vector<Record> takeFirst(const std::vector<Record> &records,
+                                     const Phase &phase, size_t maxRecords) {
+  std::vector<Record> taken;
+  for (const Record &record : records)
+    if (record.startNs >= phase.startNs && record.startNs < phase.endNs)
+      taken.push_back(record);
+  // What holds others comes before them.
+  llvm::sort(taken, [](const Record &a, const Record &b) {
+    return std::pair(a.startNs, b.endNs) < std::pair(b.startNs, a.endNs);
+  });
+  if (taken.size() > maxRecords)
+    taken.erase(taken.begin() + maxRecords, taken.end());
+  return taken;
+}
+
+namespace {
+
+/// How the file of a profile is written.
+struct WriteOptions {
+  PrintOptions print;
+  /// All records, unless there is a limit for those of the steady phase.
+  std::optional<size_t> maxRecords;
+};
+
+} // namespace
+
+static void writeAllRecords(json::OStream &os, const RegionProfile &region,
+                            std::optional<size_t> maxRecords) {
+  if (!maxRecords) {
+    writeRecords<DeviceRecord>(os, "device", kDeviceColumns, region.device);
+    writeRecords<HostRecord>(os, "host", kHostColumns, region.host);
+    return;
+  }
+  const Phase phase = getSteadyPhase(region);
+  writeRecords<DeviceRecord>(os, "device", kDeviceColumns,
+                             takeFirst(region.device, phase, *maxRecords));
+  writeRecords<HostRecord>(os, "host", kHostColumns,
+                           takeFirst(region.host, phase, *maxRecords));
+}
+
 static void write(json::OStream &os, const ProfileEnvironment &environment,
-                  const RegionProfile &region) {
+                  const RegionProfile &region, const WriteOptions &options) {
   os.object([&] {
     os.attribute("name", json::fixUTF8(region.name));
     os.attribute("target", region.target);
@@ -428,10 +490,14 @@ static void write(json::OStream &os, const ProfileEnvironment &environment,
     writeArray(os, "launches", region.launches);
     writeArray(os, "facts", region.facts);
     os.attributeBegin("summary");
-    writeSummary(os, environment, region);
+    writeSummary(os, environment, region, options.print);
     os.attributeEnd();
-    writeRecords<DeviceRecord>(os, "device", kDeviceColumns, region.device);
-    writeRecords<HostRecord>(os, "host", kHostColumns, region.host);
+    if (region.maskMap) {
+      os.attributeBegin("mask_map");
+      write(os, *region.maskMap);
+      os.attributeEnd();
+    }
+    writeAllRecords(os, region, options.maxRecords);
   });
 }
 
@@ -476,7 +542,8 @@ static void write(json::OStream &os, const ProfileEnvironment &environment) {
   });
 }
 
-void attn::writeProfile(llvm::raw_ostream &stream, const ProfileFile &file) {
+static void write(llvm::raw_ostream &stream, const ProfileFile &file,
+                  const WriteOptions &options) {
   json::OStream os(stream);
   os.object([&] {
     os.attribute("attnc_profile", kVersion);
@@ -486,8 +553,25 @@ void attn::writeProfile(llvm::raw_ostream &stream, const ProfileFile &file) {
     os.attributeEnd();
     os.attributeArray("regions", [&] {
       for (const RegionProfile &region : file.regions)
-        write(os, file.environment, region);
+        write(os, file.environment, region, options);
     });
+    os.attributeBegin("comparison");
+    writeComparison(os, compareRegions(file, options.print.baseline));
+    os.attributeEnd();
   });
   stream << '\n';
+}
+
+void attn::writeProfile(llvm::raw_ostream &os, const ProfileFile &file) {
+  write(os, file, WriteOptions());
+}
+
+void attn::writeProfile(llvm::raw_ostream &os, const ProfileFile &file,
+                        const PrintOptions &options) {
+  write(os, file, {options, std::nullopt});
+}
+
+void attn::writeProfileForPage(llvm::raw_ostream &os, const ProfileFile &file,
+                               const PrintOptions &options, size_t maxRecords) {
+  write(os, file, {options, maxRecords});
 }

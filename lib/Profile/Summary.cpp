@@ -8,6 +8,9 @@ using namespace attn;
 static constexpr llvm::StringLiteral kSteadyPhase = "steady";
 static constexpr llvm::StringLiteral kFirstPhase = "first";
 
+/// FLOPs a byte that only products reach; softmax and the like stay below 3.
+static constexpr double kProductIntensity = 8;
+
 static double toUs(int64_t ns) { return ns / 1e3; }
 
 llvm::StringRef attn::getName(Bound bound) {
@@ -83,6 +86,13 @@ llvm::StringRef attn::guessMatrixPath(llvm::StringRef kernelName) {
 //===----------------------------------------------------------------------===//
 // Kernels
 //===----------------------------------------------------------------------===//
+
+bool KernelSummary::isProduct() const {
+  // A softmax multiplies on the CUDA cores too.
+  if (!path.empty() && path != "none" && path != "FFMA")
+    return true;
+  return flops && bytes && *bytes > 0 && *flops >= kProductIntensity * *bytes;
+}
 
 namespace {
 
@@ -296,4 +306,24 @@ const KernelSummary *RegionSummary::getMainKernel() const {
     return kernel.activity == DeviceActivity::Kernel;
   });
   return found == kernels.end() ? nullptr : &*found;
+}
+
+Comparison attn::compareRegions(const ProfileFile &file,
+                                llvm::StringRef baseline) {
+  Comparison comparison;
+  size_t base = 0;
+  for (auto [index, region] : llvm::enumerate(file.regions)) {
+    comparison.rows.push_back(
+        {&region, summarize(file.environment, region), std::nullopt});
+    if (region.name == baseline)
+      base = index;
+  }
+  if (comparison.rows.empty())
+    return comparison;
+  comparison.baseline = file.regions[base].name;
+  const double baseUs = comparison.rows[base].summary.getWallUsPerCall();
+  for (Comparison::Row &row : comparison.rows)
+    if (baseUs > 0)
+      row.ratio = row.summary.getWallUsPerCall() / baseUs;
+  return comparison;
 }

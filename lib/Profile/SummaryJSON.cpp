@@ -2,7 +2,6 @@
 
 #include "SummaryJSON.h"
 #include "attn/Profile/Findings.h"
-#include "attn/Profile/Summary.h"
 
 using namespace attn;
 namespace json = llvm::json;
@@ -29,13 +28,16 @@ static void writeKernel(json::OStream &os, const KernelSummary &kernel) {
     os.attribute("matrix_fraction", toJSON(kernel.matrixFraction));
     os.attribute("path", kernel.path);
     os.attribute("path_source", kernel.pathSource);
+    os.attribute("is_product", kernel.isProduct());
     if (kernel.bound)
       os.attribute("bound", getName(*kernel.bound));
     if (kernel.launch) {
       os.attribute("grid", json::Array(kernel.launch->grid));
       os.attribute("block", json::Array(kernel.launch->block));
+      os.attribute("cluster", json::Array(kernel.launch->cluster));
       os.attribute("registers", toJSON(kernel.launch->registers));
       os.attribute("smem_bytes", toJSON(kernel.launch->getSharedBytes()));
+      os.attribute("local_bytes", toJSON(kernel.launch->localBytes));
     }
     if (!kernel.occupancy)
       return;
@@ -60,7 +62,8 @@ static void writeHost(json::OStream &os, llvm::StringRef key,
 
 void attn::writeSummary(json::OStream &os,
                         const ProfileEnvironment &environment,
-                        const RegionProfile &region) {
+                        const RegionProfile &region,
+                        const PrintOptions &options) {
   const RegionSummary summary = summarize(environment, region);
   os.object([&] {
     os.attribute("calls", summary.calls);
@@ -80,9 +83,46 @@ void attn::writeSummary(json::OStream &os,
       for (const Finding &finding : explain(environment, region))
         os.object([&] {
           os.attribute("rule", finding.rule);
-          os.attribute("text", json::fixUTF8(finding.text));
+          os.attribute("text", json::fixUTF8(format(finding, options.layers)));
           os.attribute("cost_us", toJSON(finding.costUs));
         });
+    });
+    os.attributeArray("expectations", [&] {
+      for (const CheckedExpectation &guess :
+           checkExpectations(options.expectations, region, summary))
+        os.object([&] {
+          os.attribute("text", json::fixUTF8(guess.expectation->text));
+          os.attribute("measured", json::fixUTF8(guess.measured));
+          os.attribute("right", guess.isRight);
+        });
+    });
+  });
+}
+
+void attn::writeComparison(json::OStream &os, const Comparison &comparison) {
+  os.object([&] {
+    os.attribute("baseline", json::fixUTF8(comparison.baseline));
+    os.attributeArray("rows", [&] {
+      for (const Comparison::Row &row : comparison.rows) {
+        const RegionSummary &summary = row.summary;
+        const double wallUs = std::max(summary.wallUs, 1e-3);
+        os.object([&] {
+          os.attribute("region", json::fixUTF8(row.region->name));
+          os.attribute("us_per_call", summary.getWallUsPerCall());
+          os.attribute("ratio", toJSON(row.ratio));
+          os.attribute("kernels_per_call",
+                       summary.getCountPerCall(DeviceActivity::Kernel));
+          os.attribute("copies_per_call",
+                       summary.getCountPerCall(DeviceActivity::Copy));
+          os.attribute("bytes_per_call", toJSON(summary.getBytesPerCall()));
+          os.attribute("idle_fraction", summary.idleUs / wallUs);
+          const KernelSummary *kernel = summary.getMainKernel();
+          os.attribute("main_kernel",
+                       kernel ? json::Value(json::fixUTF8(kernel->name))
+                              : json::Value(nullptr));
+          os.attribute("path", kernel ? kernel->path : "");
+        });
+      }
     });
   });
 }

@@ -71,6 +71,10 @@ _SIGNATURES = {
             ctypes.POINTER(ctypes.c_int),
         ],
     ),
+    "attnc_profile_report": (
+        ctypes.c_char_p,
+        [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_int64],
+    ),
     "attnc_profile_trace": (ctypes.c_char_p, [ctypes.c_char_p, ctypes.c_size_t]),
 }
 

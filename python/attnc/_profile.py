@@ -49,6 +49,14 @@ class Profile:
             raise last_error()
         _write(path, text)
 
+    def save_report(self, path, guesses=None, layers=0):
+        """A page with charts, in one file; guesses and layers as for show_guesses()."""
+        expect = None if guesses is None else guesses.encode()
+        text = library.attnc_profile_report(self._text, len(self._text), expect, layers)
+        if text is None:
+            raise last_error()
+        _write(path, text)
+
     def _show(self, guesses, layers):
         all_right = ctypes.c_int()
         text = library.attnc_profile_show(

@@ -394,6 +394,17 @@ class ProfileTest(unittest.TestCase):
                 phases = {event["ph"] for event in json.load(file)["traceEvents"]}
             self.assertTrue({"X", "s", "f"} <= phases)
             self.assertEqual(len(os.listdir(folder)), 2)
+            report = os.path.join(folder, "r.html")
+            try:
+                profile.save_report(report, "kernels=1")
+            except attnc.AttncError as error:
+                self.assertIn("libjs-chart.js", str(error))
+            else:
+                with open(report, encoding="utf-8") as file:
+                    self.assertIn('"text":"kernels=1"', file.read())
+            with self.assertRaisesRegex(attnc.AttncError, "expected KEY=VALUE"):
+                profile.save_report(os.path.join(folder, "s.html"), "kernels")
+            self.assertFalse(os.path.exists(os.path.join(folder, "s.html")))
             with self.assertRaises(FileNotFoundError):
                 profile.save(os.path.join(folder, "none", "p.json"))
 

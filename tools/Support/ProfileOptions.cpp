@@ -2,6 +2,7 @@
 
 #include "ProfileOptions.h"
 #include "WholeFile.h"
+#include "attn/Profile/Html.h"
 #include "attn/Profile/Trace.h"
 
 using namespace attn;
@@ -18,6 +19,15 @@ llvm::Error ShowProfileOptions::parse() {
   return llvm::Error::success();
 }
 
+llvm::Error ShowProfileOptions::checkReport() const {
+  if (reportFile.empty())
+    return llvm::Error::success();
+  if (llvm::Error error = checkCanWriteHtml())
+    return llvm::createStringError("--report: " +
+                                   llvm::toString(std::move(error)));
+  return llvm::Error::success();
+}
+
 static llvm::Error checkBaseline(llvm::StringRef baseline,
                                  const ProfileFile &file) {
   if (baseline.empty() ||
@@ -29,20 +39,29 @@ static llvm::Error checkBaseline(llvm::StringRef baseline,
                                  "' in this profile");
 }
 
+PrintOptions ShowProfileOptions::get() const {
+  PrintOptions options;
+  options.expectations = expectations;
+  options.layers = layers;
+  options.baseline = baseline;
+  return options;
+}
+
 llvm::Expected<bool> ShowProfileOptions::show(const ProfileFile &file) const {
   if (llvm::Error error = checkRegionNames(expectations, file))
     return std::move(error);
   if (llvm::Error error = checkBaseline(baseline, file))
     return std::move(error);
-  PrintOptions options;
-  options.expectations = expectations;
-  options.layers = layers;
-  options.baseline = baseline;
-  const bool allRight = printProfile(llvm::outs(), file, options);
-  if (traceFile.empty())
-    return allRight;
-  if (llvm::Error error = writeWholeFile(
-          traceFile, [&](llvm::raw_ostream &os) { writeTrace(os, file); }))
-    return std::move(error);
+  const bool allRight = printProfile(llvm::outs(), file, get());
+  if (!traceFile.empty())
+    if (llvm::Error error = writeWholeFile(
+            traceFile, [&](llvm::raw_ostream &os) { writeTrace(os, file); }))
+      return std::move(error);
+  if (!reportFile.empty())
+    if (llvm::Error error =
+            writeWholeFile(reportFile, [&](llvm::raw_ostream &os) {
+              writeHtmlReport(os, file, get());
+            }))
+      return std::move(error);
   return allRight;
 }

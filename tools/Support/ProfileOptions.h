@@ -35,25 +35,36 @@ public:
         traceFile("trace",
                   llvm::cl::desc("Where to write a trace for Perfetto or "
                                  "chrome://tracing"),
-                  llvm::cl::value_desc("FILE"), llvm::cl::cat(category)) {}
+                  llvm::cl::value_desc("FILE"), llvm::cl::cat(category)),
+        reportFile("report",
+                   llvm::cl::desc("Where to write the report: a page with "
+                                  "charts, in one file"),
+                   llvm::cl::value_desc("FILE.html"), llvm::cl::cat(category)) {
+  }
 
-  /// What --expect holds; call it before anything is run.
+  /// Parses --expect; call it before anything is run.
   llvm::Error parse();
 
-  /// Prints the profile and writes the trace. Returns whether all guesses were
-  /// right.
+  /// Whether --report can be done; call it before anything is run.
+  llvm::Error checkReport() const;
+
+  /// Prints the profile and writes trace and report. Returns whether all
+  /// guesses were right.
   llvm::Expected<bool> show(const ProfileFile &file) const;
 
   /// Whether one of the options that only make sense with a profile is given.
   bool isUsed() const {
     return !expect.empty() || layers > 0 || !baseline.empty() ||
-           !traceFile.empty();
+           !traceFile.empty() || !reportFile.empty();
   }
+
+  /// How the profile is to be shown.
+  PrintOptions get() const;
 
 private:
   llvm::cl::opt<std::string> expect;
   llvm::cl::opt<unsigned> layers;
-  llvm::cl::opt<std::string> baseline, traceFile;
+  llvm::cl::opt<std::string> baseline, traceFile, reportFile;
   std::vector<Expectation> expectations;
 };
 

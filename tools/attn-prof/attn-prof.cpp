@@ -38,6 +38,8 @@ int main(int argc, char **argv) {
       argc, argv, "Shows and explains a profile that attn-run saved\n");
   if (llvm::Error error = showOptions.parse())
     return fail(std::move(error), kMalformedGuess);
+  if (llvm::Error error = showOptions.checkReport())
+    return fail(std::move(error));
   llvm::Expected<ProfileFile> file = read();
   if (!file)
     return fail(file.takeError());

@@ -105,7 +105,7 @@ private:
   llvm::Expected<VariantReport> execute(LoadedProgram &program);
   llvm::Expected<std::unique_ptr<Invocation>> runFirst(LoadedProgram &program);
   llvm::Error recordProfile(Invocation &invocation);
-  void addWorkImbalance(RegionProfile &region, const Invocation &invocation);
+  void addTiles(RegionProfile &region, const Invocation &invocation);
   llvm::Error writeOutputs(const Manifest &manifest) const;
 
   mlir::ModuleOp module;
@@ -232,11 +232,11 @@ static ProfileOptions getProfileOptions() {
   return options;
 }
 
-/// The number of query tiles of a launch, and how unlike their work is; nothing
-/// where that depends on more than the mask.
-static std::optional<std::pair<int64_t, double>>
-mapWork(mlir::ModuleOp module, const Manifest &manifest,
-        llvm::ArrayRef<Tensor> arguments) {
+/// The tiles of batch 0 and head 0; nothing where they depend on more than the
+/// mask.
+static std::optional<mlir::tile::TileMap>
+mapTilesOf(mlir::ModuleOp module, const Manifest &manifest,
+           llvm::ArrayRef<Tensor> arguments) {
   CompileOptions options;
   options.target = manifest.kernelTarget;
   options.entry = manifest.entry;
@@ -256,25 +256,33 @@ mapWork(mlir::ModuleOp module, const Manifest &manifest,
     llvm::consumeError(map.takeError());
     return std::nullopt;
   }
-  return std::pair(query.getShape()[0] * query.getShape()[1] *
-                       map->getNumQueryTiles(),
-                   map->getImbalance());
+  return std::move(*map);
 }
 
-/// Of a fused kernel with a program a tile; a persistent one evens it out.
-void Runner::addWorkImbalance(RegionProfile &region,
-                              const Invocation &invocation) {
+static MaskMap describe(const mlir::tile::TileMap &map) {
+  const mlir::tile::TileMap::Counts counts = map.count();
+  return {map.getTitle(), map.getCells(), map.getScale(),
+          counts.skipped, counts.partial, counts.full};
+}
+
+/// Of a fused kernel: its tiles, and how unlike the work of its programs is
+/// where each has a tile; a persistent kernel evens it out.
+void Runner::addTiles(RegionProfile &region, const Invocation &invocation) {
   const Manifest &manifest = invocation.getExecutable().getManifest();
   if (manifest.variant !=
       mlir::attn::stringifyVariant(mlir::attn::Variant::Fused))
     return;
-  const auto work = mapWork(module, manifest, arguments);
-  if (!work)
+  const std::optional<mlir::tile::TileMap> map =
+      mapTilesOf(module, manifest, arguments);
+  if (!map)
     return;
+  region.maskMap = describe(*map);
+  const llvm::ArrayRef<int64_t> query = arguments[0].getShape();
+  const int64_t numPrograms = query[0] * query[1] * map->getNumQueryTiles();
   for (const TimedStep &step : invocation.getSteps())
     for (KernelFacts &facts : region.facts)
-      if (facts.name == step.name && step.grid == work->first)
-        facts.workImbalance = work->second;
+      if (facts.name == step.name && step.grid == numPrograms)
+        facts.workImbalance = map->getImbalance();
 }
 
 llvm::Error Runner::recordProfile(Invocation &invocation) {
@@ -290,7 +298,7 @@ llvm::Error Runner::recordProfile(Invocation &invocation) {
   if (!region)
     return region.takeError();
   addFacts(*region, invocation);
-  addWorkImbalance(*region, invocation);
+  addTiles(*region, invocation);
   region->isWarm = warm;
   profiles.push_back(std::move(*region));
   return llvm::Error::success();
@@ -390,8 +398,8 @@ static llvm::Error checkOptions() {
     return llvm::createStringError("--profile needs a --repeat above 0");
   if (!isProfiling() && showOptions.isUsed())
     return llvm::createStringError(
-        "--expect, --layers, --baseline and --trace need --profile");
-  return llvm::Error::success();
+        "--expect, --layers, --baseline, --trace and --report need --profile");
+  return showOptions.checkReport();
 }
 
 /// Shows what was recorded, and saves it.
@@ -410,8 +418,10 @@ static llvm::Expected<bool> finishProfile(Profiler &profiler, Runner &runner) {
   llvm::Expected<bool> allRight = showOptions.show(file);
   if (!allRight || profileFile.empty())
     return allRight;
-  if (llvm::Error error = writeWholeFile(
-          profileFile, [&](llvm::raw_ostream &os) { writeProfile(os, file); }))
+  if (llvm::Error error =
+          writeWholeFile(profileFile, [&](llvm::raw_ostream &os) {
+            writeProfile(os, file, showOptions.get());
+          }))
     return std::move(error);
   return allRight;
 }

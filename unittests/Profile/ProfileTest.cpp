@@ -1,6 +1,7 @@
 //===- ProfileTest.cpp - Reading and writing profiles ---------------------===//
 
 #include "TestProfile.h"
+#include "attn/Profile/Print.h"
 #include "llvm/Support/JSON.h"
 #include <gtest/gtest.h>
 
@@ -22,6 +23,8 @@ static ProfileFile makeFile() {
   builder.region.facts[0].workImbalance = 1.5;
   builder.region.notes = {"a note"};
   builder.region.minBytes = 99;
+  builder.region.maskMap =
+      MaskMap{"two tiles", {"/.", "#/"}, "a scale", 1, 2, 1};
   builder.region.device.back().correlation = 17;
   file.regions.push_back(builder.region);
   return file;
@@ -53,8 +56,42 @@ TEST(ProfileTest, KeepsEverything) {
   EXPECT_EQ(region.minBytes, 99);
   EXPECT_FALSE(region.maxIntermediateBytes);
   EXPECT_EQ(region.phases[1].name, "steady");
+  ASSERT_TRUE(region.maskMap);
+  EXPECT_EQ(region.maskMap->cells, (std::vector<std::string>{"/.", "#/"}));
+  EXPECT_EQ(region.maskMap->scale, "a scale");
+  EXPECT_EQ(region.maskMap->partial, 2);
   // All that was read is written again.
   EXPECT_EQ(write(*read), text);
+}
+
+TEST(ProfileTest, WritesGuessesAndComparison) {
+  ProfileFile file;
+  file.environment = makeCard();
+  file.regions = {RegionBuilder("slow").kernel("a", 30).phase("steady").region,
+                  RegionBuilder("fast").kernel("b", 10).phase("steady").region};
+  auto guesses = parseExpectations("slow:kernels=1,fast:kernels=2");
+  ASSERT_TRUE(bool(guesses)) << llvm::toString(guesses.takeError());
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  PrintOptions options;
+  options.expectations = *guesses;
+  options.baseline = "fast";
+  writeProfile(os, file, options);
+  llvm::Expected<llvm::json::Value> json = llvm::json::parse(text);
+  ASSERT_TRUE(bool(json)) << llvm::toString(json.takeError());
+  const llvm::json::Object &root = *json->getAsObject();
+  const llvm::json::Object &comparison = *root.getObject("comparison");
+  EXPECT_EQ(comparison.getString("baseline"), "fast");
+  const llvm::json::Array &rows = *comparison.getArray("rows");
+  EXPECT_EQ(rows[0].getAsObject()->getNumber("ratio"), 3);
+  EXPECT_EQ(rows[1].getAsObject()->getNumber("us_per_call"), 10);
+  const llvm::json::Array &checked = *(*root.getArray("regions"))[1]
+                                          .getAsObject()
+                                          ->getObject("summary")
+                                          ->getArray("expectations");
+  ASSERT_EQ(checked.size(), 1u);
+  EXPECT_EQ(checked[0].getAsObject()->getBoolean("right"), false);
+  EXPECT_EQ(checked[0].getAsObject()->getString("measured"), "1");
 }
 
 TEST(ProfileTest, TakesAnyKernelName) {

@@ -31,7 +31,22 @@ public:
   /// 1 where none is visited.
   double getImbalance() const;
 
-  /// One character a tile, or several tiles, and the counts.
+  struct Counts {
+    int64_t skipped = 0, partial = 0, full = 0;
+    int64_t getTotal() const { return skipped + partial + full; }
+  };
+  /// Of the tiles of each kind.
+  Counts count() const;
+
+  /// Kernel, lengths and tiles in a line.
+  std::string getTitle() const;
+  /// What a cell stands for; empty if that is one tile.
+  std::string getScale() const;
+  /// A line of characters for each row of cells: `.` skipped, `/` partial, `#`
+  /// full.
+  std::vector<std::string> getCells() const;
+
+  /// The cells and the counts.
   void print(llvm::raw_ostream &os) const;
 
   /// The same as a picture.
@@ -47,19 +62,11 @@ private:
     Kind classify(int64_t keyTile) const;
   };
 
-  struct Counts {
-    int64_t skipped = 0, partial = 0, full = 0;
-    int64_t getTotal() const { return skipped + partial + full; }
-  };
-
-  Counts count() const;
   /// The kind of all the tiles that a cell stands for; partial where they
   /// differ.
   Kind getCell(int64_t cellRow, int64_t cellColumn) const;
   int64_t getNumCellRows() const;
   int64_t getNumCellColumns() const;
-  std::string getTitle() const;
-  std::string getScale() const;
   std::string getSummary() const;
 
   std::string name;

@@ -1,4 +1,4 @@
-//===- Print.h - A profile on a terminal ------------------------*- C++ -*-===//
+//===- Print.h - A profile, shown and judged --------------------*- C++ -*-===//
 
 #ifndef ATTN_PROFILE_PRINT_H
 #define ATTN_PROFILE_PRINT_H
@@ -15,6 +15,10 @@ struct PrintOptions {
   /// The region that the others are compared with; empty: the first.
   std::string baseline;
 };
+
+/// writeProfile, with the guesses and the comparison that the options ask for.
+void writeProfile(llvm::raw_ostream &os, const ProfileFile &file,
+                  const PrintOptions &options);
 
 /// Tables, findings and guesses of all regions. Returns whether all guesses
 /// were right.

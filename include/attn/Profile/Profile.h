@@ -98,6 +98,19 @@ struct Phase {
   int64_t calls = 1;
 };
 
+/// Which tiles of the mask a kernel skips, as a picture of characters.
+struct MaskMap {
+  /// What it is of.
+  std::string title;
+  /// Query tiles down, key tiles across: `.` skipped, `/` partial, which
+  /// evaluates the mask, `#` full.
+  std::vector<std::string> cells;
+  /// What a cell stands for, if not one tile.
+  std::string scale;
+  /// Tiles, not cells.
+  int64_t skipped = 0, partial = 0, full = 0;
+};
+
 /// One region: a variant of an operator, or whatever ran in a scope.
 struct RegionProfile {
   std::string name;
@@ -119,6 +132,7 @@ struct RegionProfile {
   /// The fewest bytes that a call can move, and its largest intermediate.
   std::optional<int64_t> minBytes;
   std::optional<int64_t> maxIntermediateBytes;
+  std::optional<MaskMap> maskMap;
 
   const KernelFacts *getFacts(llvm::StringRef kernel) const;
 };

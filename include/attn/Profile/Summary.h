@@ -34,6 +34,9 @@ struct KernelSummary {
   std::string pathSource;
   std::optional<double> workImbalance;
   std::optional<Bound> bound;
+
+  /// Whether matrix products are what it computes, or a part of it.
+  bool isProduct() const;
 };
 
 struct HostSummary {
@@ -69,6 +72,22 @@ struct RegionSummary {
 
 RegionSummary summarize(const ProfileEnvironment &environment,
                         const RegionProfile &region);
+
+/// The regions of a file side by side, against one of them.
+struct Comparison {
+  struct Row {
+    const RegionProfile *region;
+    RegionSummary summary;
+    /// Wall time a call over the baseline's, if that took any.
+    std::optional<double> ratio;
+  };
+
+  std::string baseline;
+  std::vector<Row> rows;
+};
+
+/// `baseline` names a region; empty: the first.
+Comparison compareRegions(const ProfileFile &file, llvm::StringRef baseline);
 
 /// The steady phase, or all that was recorded where there is none.
 Phase getSteadyPhase(const RegionProfile &region);

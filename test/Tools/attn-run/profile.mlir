@@ -38,7 +38,7 @@
 // RUN: test ! -s %t.out
 
 // RUN: not attn-run %s --target=cpu --layers=3 2>&1 | FileCheck %s --check-prefix=ALONE
-// ALONE: attn-run: error: --expect, --layers, --baseline and --trace need --profile
+// ALONE: attn-run: error: --expect, --layers, --baseline, --trace and --report need --profile
 // RUN: not attn-run %s --target=cpu --profile --repeat=0 2>&1 | FileCheck %s --check-prefix=NOTIME
 // NOTIME: attn-run: error: --profile needs a --repeat above 0
 // RUN: not attn-run %s --target=cpu --repeat=1 --shapes=1x2x70x16,1x2x70x16,1x2x70x16 --profile=%t.none/p.json 2>&1 | FileCheck %s --check-prefix=FOLDER
