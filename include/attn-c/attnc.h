@@ -95,13 +95,42 @@ enum {
       that launch found out about them before the attention is used again, if
       they also lie at the same addresses and no other launch of the kernel came
       between on the stream. */
-  ATTNC_CAPTURES_UNCHANGED = 1
+  ATTNC_CAPTURES_UNCHANGED = 1,
+  /** The stream is the current one of the tensors' package; only for
+      attnc_replay_launch. */
+  ATTNC_CURRENT_STREAM = 2
 };
 
 /** attnc_launch_at with flags; `data` may be null: where the tensors say. */
 ATTNC_API int attnc_launch_with(const attnc_kernel *kernel, void *stream,
                                 const void *const *tensors, void *const *data,
                                 size_t num_tensors, unsigned flags);
+
+/** A launch for tensors of a Python package that are laid out like given ones.
+    They are read from its objects by DLPack's C exchange API, which is faster
+    than a capsule for each. */
+typedef struct attnc_replay attnc_replay;
+
+/** `exchange_api`: what the capsule `__dlpack_c_exchange_api__` of their type
+    points to. `tensors`: as for attnc_launch. `objects`: how the objects are
+    laid out, which may differ from what is launched in shape and strides; null
+    for the same. Both are copied, and the kernel is kept. Null on failure, as
+    with another version of DLPack than 1 or outside of Python. */
+ATTNC_API attnc_replay *attnc_replay_create(const attnc_kernel *kernel,
+                                            const void *exchange_api,
+                                            const void *const *tensors,
+                                            const void *const *objects,
+                                            size_t num_tensors);
+
+/** Null is allowed. */
+ATTNC_API void attnc_replay_release(attnc_replay *replay);
+
+/** attnc_launch_with on one object (PyObject *) an argument of the manifest, in
+    its order. The caller holds the GIL, which is released for the launch. 0; 1
+    where a tensor is laid out otherwise, which does nothing; or -1 on failure,
+    which may be an exception of Python's. */
+ATTNC_API int attnc_replay_launch(const attnc_replay *replay, void *stream,
+                                  unsigned flags, ...);
 
 /** Records what runs on a device, this library's and other kernels alike. A
     process has one for a device at a time. */

@@ -49,6 +49,28 @@ struct DLTensor {
   uint64_t byteOffset;
 };
 
+/// The object is a PyObject*, and the GIL held; 0, or -1 with an exception.
+using ReadTensor = int (*)(void *object, DLTensor *tensor);
+using GetCurrentStream = int (*)(DeviceType type, int32_t id, void **stream);
+
+inline constexpr uint32_t kExchangeMajorVersion = 1;
+
+/// What the capsule __dlpack_c_exchange_api__ of a tensor's type points to.
+/// Later minor versions only append.
+struct ExchangeAPI {
+  struct {
+    uint32_t major;
+    uint32_t minor;
+  } version;
+  const void *previousAPI;
+  const void *allocate;
+  const void *toManagedTensor;
+  const void *fromManagedTensor;
+  /// May be null. The shape and strides are the object's own.
+  ReadTensor readTensor;
+  GetCurrentStream getCurrentStream;
+};
+
 } // namespace attn::dlpack
 
 #endif // ATTN_LIB_CAPI_DLPACK_H

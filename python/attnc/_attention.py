@@ -87,41 +87,54 @@ def attention(
             raise NotImplementedError("out= and stream= aren't supported under torch.compile")
         _check_shapes(q, k, v, enable_gqa)
         return _torch.call(
-            q, k, v, attn_mask, alibi_slopes, sink, q_descale, k_descale, v_descale, cu_seqlens_q,
-            cu_seqlens_k, seqused_k, block_table, bool(is_causal), *window_size, float(softcap), scale,
-            score_mod, mask_mod, batch_invariant, captures_unchanged, backend, return_lse=return_lse,
+            q, k, v, attn_mask, alibi_slopes, sink, q_descale, k_descale, v_descale, cu_seqlens_q, cu_seqlens_k,
+            seqused_k, block_table, bool(is_causal), *window_size, float(softcap), scale, score_mod, mask_mod,
+            batch_invariant, captures_unchanged, backend, return_lse=return_lse,
         )  # fmt: skip
-    return run(
-        q, k, v, attn_mask=attn_mask, is_causal=is_causal, window_size=window_size, softcap=softcap,
-        alibi_slopes=alibi_slopes, sink=sink, scale=scale, enable_gqa=enable_gqa, score_mod=score_mod,
-        mask_mod=mask_mod, return_lse=return_lse, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k,
-        seqused_k=seqused_k, block_table=block_table, backend=backend, out=out, stream=stream,
-        descales=(q_descale, k_descale, v_descale), batch_invariant=batch_invariant,
-        captures_unchanged=captures_unchanged,
+    others = None
+    if not (
+        attn_mask is alibi_slopes is sink is q_descale is k_descale is v_descale is cu_seqlens_q is cu_seqlens_k
+        is seqused_k is block_table is None
+    ):  # fmt: skip
+        others = (
+            attn_mask, alibi_slopes, sink, q_descale, k_descale, v_descale, cu_seqlens_q, cu_seqlens_k, seqused_k, block_table,
+        )  # fmt: skip
+    rules = (
+        is_causal, window_size if type(window_size) is tuple else tuple(window_size), softcap, scale, score_mod, mask_mod,
+        return_lse, batch_invariant, backend, enable_gqa,
     )  # fmt: skip
+    return run(q, k, v, others, rules, out, stream, captures_unchanged)
 
 
-def run(
-    q, k, v, *, attn_mask, is_causal, window_size, softcap, alibi_slopes, scale, score_mod, mask_mod,
-    return_lse, backend, cu_seqlens_q=None, cu_seqlens_k=None, seqused_k=None, block_table=None,
-    enable_gqa=True, out=None, stream=None, descales=(None, None, None), sink=None,
-    batch_invariant=False, captures_unchanged=False,
-):  # fmt: skip
-    """attention() on tensors that have values."""
-    if descales[0] is not None and tuple(descales[0].shape) != (1,) and descales[0].shape[-1] != q.shape[1]:
-        descales = (_spread_heads(descales[0], q.shape[1]), *descales[1:])
-    sequences = (cu_seqlens_q, cu_seqlens_k, seqused_k, block_table)
-    given = [tensor for tensor in (q, k, v, attn_mask, alibi_slopes, sink, *descales, *sequences) if tensor is not None]
+def run(q, k, v, others, rules, out=None, stream=None, captures_unchanged=False):
+    """attention() on tensors that have values; `others` (None if there are none) and `rules` as it makes them."""
+    given, present = (q, k, v), None
+    if others is not None:
+        others = _spread_q_descale(others, q.shape[1])
+        present = tuple([tensor is not None for tensor in others])
+        given += tuple([tensor for tensor in others if tensor is not None])
+    inputs, num_outputs = given, 0
     if out is not None:
-        given += out if isinstance(out, (tuple, list)) else (out,)
-    options = (
-        attn_mask is None, alibi_slopes is None, sink is None, out is None, is_causal, tuple(window_size), softcap,
-        scale, score_mod, mask_mod, return_lse, backend, enable_gqa, *(x is None for x in (*descales, *sequences)),
-        batch_invariant,
-    )  # fmt: skip
-    replay, _ = _replays.find(given, *options)
-    if replay is not None:
-        return replay(given, stream, captures_unchanged)
+        outputs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
+        given, num_outputs = (*given, *outputs), len(outputs)
+    options = (*rules, present, num_outputs)
+    result = _replays.run(given, options, num_outputs, stream, captures_unchanged)
+    if result is None:
+        kernel, tensors = _prepare(q, k, v, others, rules, out)
+        result, replay = kernel.launch(tensors, out, stream, captures_unchanged, inputs)
+        if replay is not None:
+            _replays.add(given, options, replay)
+    return result
+
+
+def _prepare(q, k, v, others, rules, out):
+    """(the kernel, its inputs)"""
+    attn_mask, alibi_slopes, sink, *others = others or (None,) * 10
+    descales, sequences = others[:3], others[3:]
+    cu_seqlens_q, _, _, block_table = sequences
+    (
+        is_causal, window_size, softcap, scale, score_mod, mask_mod, return_lse, batch_invariant, backend, enable_gqa,
+    ) = rules  # fmt: skip
     if backend not in _VARIANTS:
         raise ValueError(f"unknown backend {backend!r}; known are {', '.join(_VARIANTS)}")
     _check_shapes(q, k, v, enable_gqa)
@@ -164,22 +177,23 @@ def run(
     page = k.shape[2] if block_table is not None else None
     kernel = _get_kernel(
         dtypes, q.shape[1], k.shape[1], q.shape[3], v.shape[3], bool(is_causal),
-        tuple(window_size), float(softcap), types.get("mask"), types.get("slopes"),
+        window_size, float(softcap), types.get("mask"), types.get("slopes"),
         None if scale is None else float(scale), score_mod, mask_mod, bool(return_lse),
         tuple(lengths), page, _VARIANTS[backend], device, tuple(scales.items()), bool(batch_invariant),
     )  # fmt: skip
-    result, replay = kernel.launch((q, k, v, *captures, *lengths.values()), out, stream, captures_unchanged)
-    if replay is not None:
-        _replays.add(_replays.find(given, *options)[1], replay)
-    return result
+    return kernel, (q, k, v, *captures, *lengths.values())
 
 
-def _spread_heads(descale, heads):
+def _spread_q_descale(others, heads):
     """One for each of k's heads, as FlashAttention has it, as one for each of q's."""
+    descale = others[3]
+    if descale is None or tuple(descale.shape) == (1,) or descale.shape[-1] == heads:
+        return others
     count = descale.shape[-1]
     if heads % count:
         raise ValueError(f"q_descale of shape {tuple(descale.shape)} isn't for {heads} heads")
-    return descale[..., None].expand(*descale.shape, heads // count).reshape(*descale.shape[:-1], heads)
+    spread = descale[..., None].expand(*descale.shape, heads // count).reshape(*descale.shape[:-1], heads)
+    return (*others[:3], spread, *others[4:])
 
 
 def _get_descale_type(name, tensor, descale):

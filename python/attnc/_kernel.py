@@ -19,7 +19,7 @@ class Kernel:
     """A loaded kernel, or kernel sequence. Made by compile()."""
 
     def __init__(self, handle):
-        self._handle = handle
+        self.handle = handle
         #: docs/Manifest.md
         self.manifest = json.loads(library.attnc_manifest(handle))
         #: "NVIDIA H200", or the CPU's name
@@ -35,7 +35,7 @@ class Kernel:
         self._pointers = ctypes.c_void_p * len(arguments)
 
     def __del__(self):
-        library.attnc_release(self._handle)
+        library.attnc_release(self.handle)
 
     def __repr__(self):
         entry, variant, target = (self.manifest[key] for key in ("entry", "variant", "target"))
@@ -51,16 +51,19 @@ class Kernel:
         on the stream.
         """
         given = tensors if out is None else (*tensors, *_as_tuple(out))
-        replay, key = self._replays.find(given, len(tensors))
-        if replay is not None:
-            return replay(given, stream, captures_unchanged)
-        result, replay = self.launch(tensors, out, stream, captures_unchanged)
-        if replay is not None:
-            self._replays.add(key or self._replays.find(given, len(tensors))[1], replay)
+        num_outputs = len(given) - len(tensors)
+        result = self._replays.run(given, num_outputs, num_outputs, stream, captures_unchanged)
+        if result is None:
+            result, replay = self.launch(tensors, out, stream, captures_unchanged)
+            if replay is not None:
+                self._replays.add(given, num_outputs, replay)
         return result
 
-    def launch(self, tensors, out, stream, captures_unchanged):
-        """(the output or outputs, a Replay for tensors like these, if they can have one)"""
+    def launch(self, tensors, out, stream, captures_unchanged, given=None):
+        """(the output or outputs, a replay for tensors like these, if they can have one)
+
+        `given`: what the caller has in place of `tensors`, in the same memory.
+        """
         if len(tensors) != len(self._inputs):
             names = ", ".join(argument["name"] for argument in self._inputs)
             raise TypeError(f"{len(self._inputs)} inputs are needed ({names}), {len(tensors)} given")
@@ -77,14 +80,12 @@ class Kernel:
             stream = _tensors.current_stream(outputs[0])
         elif hasattr(stream, "cuda_stream"):
             stream = stream.cuda_stream
-        if _launch(self._handle, stream, pointers, None, len(views), int(captures_unchanged)):
+        if _launch(self.handle, stream, pointers, None, len(views), int(captures_unchanged)):
             raise last_error()
         result = outputs[0] if len(outputs) == 1 else tuple(outputs)
-        if self._has_scalars or not _replay.can_replay((*tensors, *outputs)):
+        if self._has_scalars or not _replay.can_replay((*(given or tensors), *outputs)):
             return result, None
-        return result, _replay.Replay(
-            self, self._handle, views, len(tensors), self._order, outputs
-        )
+        return result, _replay.make(self, views, self._order, given or tensors, outputs)
 
     @staticmethod
     def _view(argument, value):
@@ -115,7 +116,7 @@ class Kernel:
         shapes = []
         for index in range(len(self._outputs)):
             rank = library.attnc_output_shape(
-                self._handle, pointers, len(views), index, sizes, _MAX_RANK
+                self.handle, pointers, len(views), index, sizes, _MAX_RANK
             )
             if rank < 0:
                 raise last_error()

@@ -54,6 +54,17 @@ _SIGNATURES = {
             ctypes.c_uint,
         ],
     ),
+    "attnc_replay_create": (
+        ctypes.c_void_p,
+        [
+            ctypes.c_void_p,
+            ctypes.c_void_p,
+            ctypes.c_void_p,
+            ctypes.c_void_p,
+            ctypes.c_size_t,
+        ],
+    ),
+    "attnc_replay_release": (None, [ctypes.c_void_p]),
     "attnc_profiler_create": (ctypes.c_void_p, [ctypes.POINTER(Options)]),
     "attnc_profiler_release": (None, [ctypes.c_void_p]),
     "attnc_profiler_begin": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p]),
@@ -107,6 +118,8 @@ def _load():
 
 
 library = _load()
+#: The same one, for functions that are called with the GIL.
+python_library = ctypes.PyDLL(library._name, handle=library._handle)
 
 
 def last_error():

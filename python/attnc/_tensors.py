@@ -99,6 +99,13 @@ def empty_like(tensor, shape, dtype):
     )
 
 
+@functools.lru_cache(maxsize=1)
+def exchange_api():
+    """The address of torch's functions that describe its tensors without a capsule; None before torch 2.10."""
+    capsule = getattr(sys.modules["torch"].Tensor, "__dlpack_c_exchange_api__", None)
+    return capsule and _get_pointer(capsule, b"dlpack_exchange_api")
+
+
 def raw_stream_getter():
     """Of torch: from a GPU's number to its current stream, as a number."""
     torch = sys.modules["torch"]
@@ -120,6 +127,8 @@ def _export_torch(tensor):
         if torch.is_grad_enabled():
             raise NotImplementedError(NO_GRADIENT)
         tensor = tensor.detach()
+    if tensor.is_neg():
+        raise TypeError("a tensor that stands for the negative of its memory isn't supported; pass resolve_neg() of it")
     # Not __dlpack__, which may wait for streams: the launch goes to the tensor's own.
     code = _FLOAT8_CODES.get(str(tensor.dtype).rpartition(".")[2]) if tensor.element_size() == 1 else None
     if code is None:

@@ -11,22 +11,17 @@ import torch
 from . import _tensors
 
 
-def _run(
-    q, k, v, attn_mask=None, alibi_slopes=None, sink=None, q_descale=None, k_descale=None, v_descale=None,
-    cu_seqlens_q=None, cu_seqlens_k=None, seqused_k=None, block_table=None, is_causal=False, left=-1, right=-1,
-    softcap=0.0, scale=None, score_mod=None, mask_mod=None, batch_invariant=False, captures_unchanged=False,
-    backend="auto", *, return_lse,
-):  # fmt: skip
-    """The dispatcher leaves out what is as in _SCHEMA at the end."""
+def _run(q, k, v, *arguments, return_lse):
     from . import _attention
 
-    return _attention.run(
-        q, k, v, attn_mask=attn_mask, alibi_slopes=alibi_slopes, sink=sink, is_causal=is_causal,
-        window_size=(left, right), softcap=softcap, scale=scale, score_mod=score_mod, mask_mod=mask_mod,
-        descales=(q_descale, k_descale, v_descale), cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k,
-        seqused_k=seqused_k, block_table=block_table, batch_invariant=batch_invariant,
-        captures_unchanged=captures_unchanged, return_lse=return_lse, backend=backend,
+    # The dispatcher leaves out what is as in _SCHEMA at the end.
+    arguments += _DEFAULTS[len(arguments) :]
+    others, options = arguments[: len(_TENSORS)], arguments[len(_TENSORS) :]
+    is_causal, left, right, softcap, scale, score_mod, mask_mod, batch_invariant, captures_unchanged, backend = options
+    rules = (
+        is_causal, (left, right), softcap, scale, score_mod, mask_mod, return_lse, batch_invariant, backend, True,
     )  # fmt: skip
+    return _attention.run(q, k, v, others, rules, captures_unchanged=captures_unchanged)
 
 
 def _empty_output(q, v):
@@ -46,6 +41,7 @@ _TENSORS = (
     "attn_mask", "alibi_slopes", "sink", "q_descale", "k_descale", "v_descale", "cu_seqlens_q", "cu_seqlens_k",
     "seqused_k", "block_table",
 )  # fmt: skip
+_DEFAULTS = (*[None] * len(_TENSORS), False, -1, -1, 0.0, None, None, None, False, False, "auto")
 _SCHEMA = f"""(
     Tensor q, Tensor k, Tensor v, {", ".join(f"Tensor? {name}=None" for name in _TENSORS)},
     bool is_causal=False, int window_left=-1, int window_right=-1, float softcap=0.0, float? scale=None,

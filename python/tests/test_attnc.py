@@ -7,6 +7,7 @@ import sys
 import tempfile
 import threading
 import unittest
+from unittest import mock
 
 import numpy as np
 
@@ -16,6 +17,7 @@ except ImportError:
     torch = None
 
 import attnc  # after torch: it then registers its operators
+from attnc._replay import Replays
 
 
 def oracle(q, k, v, *, scale=None, score_mod=None, mask_mod=None, bias=None, sink=None):
@@ -486,6 +488,54 @@ class TorchTest(unittest.TestCase):
             ):
                 o = attnc.attention(q, k, v, **options)
                 np.testing.assert_allclose(o.numpy(), oracle(*(x.numpy() for x in (q, k, v)), **expected)[0], atol=1e-5)
+
+    def test_repeated_calls_are_found_again(self):
+        """With DLPack's C exchange API (torch 2.10) and without."""
+        mask = torch.rand(37, 50) < 0.5
+        sink = torch.nn.Parameter(torch.rand(4), requires_grad=False)
+        turned = lambda x: x.transpose(1, 2).contiguous().transpose(1, 2)  # noqa: E731
+        for find in (attnc._tensors.exchange_api, lambda: None):
+            with mock.patch("attnc._tensors.exchange_api", find), mock.patch("attnc._attention._replays", Replays()):
+                for change in (lambda x: x, turned, lambda x: x.half()):
+                    for options in ({}, {"attn_mask": mask}, {"sink": sink, "return_lse": True}, {"out": None}):
+                        q, k, v = (change(torch.from_numpy(x)) for x in make())
+                        if "out" in options:
+                            options["out"] = turned(torch.empty_like(q))
+                        first = attnc.attention(q, k, v, **options)
+                        with mock.patch("attnc._attention._prepare", side_effect=AssertionError):
+                            for _ in range(2):
+                                again = attnc.attention(q, k, v, **options)
+                                self.assertEqual(str(again), str(first))
+                        with self.assertRaisesRegex(NotImplementedError, "no backward pass"):
+                            attnc.attention(q.clone().requires_grad_(), k, v, **options)
+
+    def test_repeated_calls_of_threads(self):
+        failures = []
+
+        def work(seed):
+            for length in (5, 30, 7) * 5:
+                q, k, v = (torch.from_numpy(x) for x in make(batches=1, length=length, seed=seed))
+                for _ in range(20):
+                    o = attnc.attention(q, k, v, is_causal=True)
+                expected = oracle(*(x.numpy() for x in (q, k, v)), mask_mod=lambda i, j: j <= i)[0]
+                if not np.allclose(o.numpy(), expected, atol=1e-5):
+                    failures.append((seed, length))
+
+        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failures, [])
+
+    def test_negative_views_are_refused(self):
+        q, k, v = (torch.from_numpy(x) for x in make())
+        negative = torch.complex(k, -k).conj().imag
+        self.assertTrue(negative.is_neg())
+        for _ in range(2):
+            with self.assertRaisesRegex(TypeError, "resolve_neg"):
+                attnc.attention(q, negative, v)
+            attnc.attention(q, negative.resolve_neg(), v)
 
     def test_operator(self):
         q, k, v = (torch.from_numpy(x) for x in make())
