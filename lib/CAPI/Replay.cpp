@@ -35,8 +35,7 @@ private:
   };
   static const Functions &getFunctions() {
     static const Functions functions = {
-        reinterpret_cast<void *(*)()>(
-            dlsym(RTLD_DEFAULT, "PyEval_SaveThread")),
+        reinterpret_cast<void *(*)()>(dlsym(RTLD_DEFAULT, "PyEval_SaveThread")),
         reinterpret_cast<void (*)(void *)>(
             dlsym(RTLD_DEFAULT, "PyEval_RestoreThread"))};
     return functions;
@@ -98,14 +97,14 @@ static llvm::Error addTensors(attnc_replay &replay, const attnc_kernel &kernel,
                                    llvm::Twine(tensors.size()) + " were given");
   for (const void *pointer : tensors) {
     const DLTensor &tensor = *static_cast<const DLTensor *>(pointer);
-    auto &sizes = replay.sizes.emplace_back(tensor.shape,
-                                            tensor.shape + tensor.rank);
+    auto &sizes =
+        replay.sizes.emplace_back(tensor.shape, tensor.shape + tensor.rank);
     if (tensor.strides)
       sizes.append(tensor.strides, tensor.strides + tensor.rank);
     replay.tensors.push_back(tensor);
   }
-  for (auto [argument, tensor, sizes] : llvm::zip_equal(
-           manifest.arguments, replay.tensors, replay.sizes)) {
+  for (auto [argument, tensor, sizes] :
+       llvm::zip_equal(manifest.arguments, replay.tensors, replay.sizes)) {
     tensor.shape = sizes.data();
     if (tensor.strides)
       tensor.strides = sizes.data() + tensor.rank;

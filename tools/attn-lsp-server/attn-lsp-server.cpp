@@ -1,0 +1,108 @@
+//===- attn-lsp-server.cpp - MLIR in an editor, with our dialects ---------===//
+//
+// MLIR's language server on our dialects. It runs between two pipes, through
+// which its messages pass a filter that adds the reference to hovers.
+//
+//===----------------------------------------------------------------------===//
+
+#include "HoverFilter.h"
+#include "attn/Pipelines/Pipelines.h"
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/Support/LogicalResult.h"
+#include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
+#include "llvm/Support/LSP/Transport.h"
+#include "llvm/Support/raw_ostream.h"
+#include <thread>
+#include <unistd.h>
+
+using namespace attn;
+namespace json = llvm::json;
+
+/// Writes a message as the protocol frames it; false if nobody reads it.
+static bool send(int fd, llvm::StringRef message) {
+  std::string text = "Content-Length: " + std::to_string(message.size()) +
+                     "\r\n\r\n" + message.str();
+  for (size_t done = 0; done < text.size();) {
+    const ssize_t count = write(fd, text.data() + done, text.size() - done);
+    if (count < 0)
+      return false;
+    done += count;
+  }
+  return true;
+}
+
+/// Passes messages on until one side ends; `see` may change them.
+static void
+forward(FILE *input, int output,
+        llvm::function_ref<void(std::string &message, json::Value &value)> see) {
+  llvm::lsp::JSONTransportInputOverFile transport(input);
+  while (!transport.isEndOfInput() && !transport.hasError()) {
+    std::string message;
+    if (failed(transport.readStandardMessage(message)))
+      continue;
+    if (llvm::Expected<json::Value> value = json::parse(message))
+      see(message, *value);
+    else
+      llvm::consumeError(value.takeError());
+    if (!send(output, message))
+      break;
+  }
+  close(output);
+}
+
+namespace {
+/// The two ends of a pipe.
+struct Pipe {
+  int read = -1, write = -1;
+  bool open() {
+    int ends[2];
+    if (pipe(ends))
+      return false;
+    read = ends[0], write = ends[1];
+    return true;
+  }
+};
+} // namespace
+
+/// Runs the server between pipes; its status.
+static int serve(int argc, char **argv, mlir::DialectRegistry &registry) {
+  Pipe requests, responses;
+  FILE *editor = fdopen(dup(STDIN_FILENO), "r");
+  const int screen = dup(STDOUT_FILENO);
+  if (!editor || screen < 0 || !requests.open() || !responses.open() ||
+      dup2(requests.read, STDIN_FILENO) < 0 ||
+      dup2(responses.write, STDOUT_FILENO) < 0) {
+    llvm::errs() << "attn-lsp-server: no pipes\n";
+    return 1;
+  }
+  close(responses.write);
+  FILE *server = fdopen(responses.read, "r");
+  HoverFilter filter;
+  std::thread([&, editor] {
+    forward(editor, requests.write, [&](std::string &, json::Value &value) {
+      filter.seeRequest(value);
+    });
+  }).detach();
+  std::thread answers([&] {
+    forward(server, screen, [&](std::string &message, json::Value &value) {
+      if (filter.amendResponse(value))
+        message = llvm::formatv("{0}", value).str();
+    });
+  });
+  const bool hasFailed =
+      failed(mlir::MlirLspServerMain(argc, argv, registry));
+  llvm::outs().flush();
+  close(STDOUT_FILENO);
+  answers.join();
+  // The other thread may wait for the editor, which needn't close its end.
+  std::_Exit(hasFailed);
+}
+
+int main(int argc, char **argv) {
+  mlir::DialectRegistry registry;
+  mlir::attn::registerAttncDialects(registry);
+  // Options such as --help and --lit-test are for other uses than an editor's.
+  if (argc > 1)
+    return failed(mlir::MlirLspServerMain(argc, argv, registry));
+  return serve(argc, argv, registry);
+}
