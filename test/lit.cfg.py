@@ -28,8 +28,9 @@ for python in (sys.executable, "python3", "/usr/bin/python3"):
 # Without, `attn-prof --report` refuses; tests open reports where there is a browser.
 if all(path and not path.endswith("-NOTFOUND") for path in config.attnc_charts):
     config.available_features.add("charts")
-if shutil.which("chromium"):
-    config.available_features.add("chromium")
+for program in ("chromium", "fish", "man", "zsh"):
+    if shutil.which(program):
+        config.available_features.add(program)
 
 llvm_config.with_system_environment(["HOME", "TMP", "TEMP", "CUDA_HOME", "CUDA_PATH", "ATTNC_PTXAS"])
 llvm_config.use_default_substitutions()
