@@ -248,12 +248,16 @@ def check_graph(checks):
     def call():
         attnc.attention(q, k, v, is_causal=True, out=out)
 
-    (region,) = attnc.profile({"ours": call}).data["regions"]
-    (kernel,) = kernels(region["summary"]).values()
+    call()
     graph, launches, times = torch.cuda.CUDAGraph(), 20, []
     with torch.cuda.graph(graph):
         for _ in range(launches):
             call()
+    # Both on a card that is as hot, and clocked as low.
+    for _ in range(50):
+        graph.replay()
+    (region,) = attnc.profile({"ours": call}, repeat=100).data["regions"]
+    (kernel,) = kernels(region["summary"]).values()
     for _ in range(11):
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()
