@@ -36,7 +36,7 @@ llvm_config.with_system_environment(["HOME", "TMP", "TEMP", "CUDA_HOME", "CUDA_P
 llvm_config.use_default_substitutions()
 tool_dirs = [os.path.join(config.attnc_obj_root, "bin"), config.llvm_tools_dir]
 llvm_config.with_environment("PATH", tool_dirs, append_path=True)
-llvm_config.add_tool_substitutions(["attn-cache", "attn-compile", "attn-fuzz", "attn-lsp-server", "attn-opt", "attn-prof", "attn-run", "attn-tune"], tool_dirs)
+llvm_config.add_tool_substitutions(["attn-bench", "attn-cache", "attn-compile", "attn-fuzz", "attn-lsp-server", "attn-opt", "attn-prof", "attn-run", "attn-tune"], tool_dirs)
 if os.path.exists(os.path.join(tool_dirs[0], "attn-import-onnx")):
     llvm_config.add_tool_substitutions(["attn-import-onnx"], tool_dirs)
     config.available_features.add("onnx-import")

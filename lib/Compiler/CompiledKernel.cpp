@@ -3,6 +3,7 @@
 #include "attn/Compiler/CompiledKernel.h"
 #include "Diagnostics.h"
 #include "attn/Compiler/Compiler.h"
+#include "attn/Compiler/Version.h"
 #include "attn/Runtime/HostWork.h"
 #include "attn/Runtime/Ptxas.h"
 #include "attn/Runtime/TensorMaps.h"
@@ -17,11 +18,6 @@
 #include <mutex>
 
 using namespace attn;
-
-namespace attn {
-/// Of the compiler's sources.
-llvm::StringRef getSourceHash();
-} // namespace attn
 
 /// In diagnostics.
 static constexpr llvm::StringLiteral kSourceName = "kernel.mlir";

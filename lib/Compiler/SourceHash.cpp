@@ -5,8 +5,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "SourceHash.h"
-#include "llvm/ADT/StringRef.h"
+#include "attn/Compiler/Version.h"
 
-namespace attn {
-llvm::StringRef getSourceHash() { return ATTNC_SOURCE_HASH; }
-} // namespace attn
+llvm::StringRef attn::getSourceHash() { return ATTNC_SOURCE_HASH; }

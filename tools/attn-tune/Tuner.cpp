@@ -1,10 +1,10 @@
 //===- Tuner.cpp - Compiles, checks and times schedules -------------------===//
 
 #include "Tuner.h"
+#include "../Support/LoadProgram.h"
 #include "Candidates.h"
 #include "attn/Runtime/Compare.h"
 #include "attn/Runtime/Report.h"
-#include "mlir/IR/Diagnostics.h"
 #include <chrono>
 #include <condition_variable>
 #include <thread>
@@ -88,27 +88,15 @@ Tuner::create(mlir::attn::AttentionOp op, llvm::ArrayRef<Tensor> arguments,
 llvm::Error Tuner::load(ScheduleAttr schedule, Loaded &loaded) {
   op.setScheduleAttr(schedule);
   op.removeShortSchedulesAttr();
-  std::string firstError;
-  mlir::ScopedDiagnosticHandler handler(
-      op.getContext(), [&](mlir::Diagnostic &diagnostic) {
-        if (firstError.empty() &&
-            diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
-          firstError = diagnostic.str();
-        return mlir::success();
-      });
   CompileOptions compileOptions;
   compileOptions.target = options.target;
   compileOptions.entry = options.entry;
-  auto program = LoadedProgram::create(op->getParentOfType<mlir::ModuleOp>(),
-                                       compileOptions, device);
-  if (program) {
-    loaded.program = std::move(*program);
-    return llvm::Error::success();
-  }
-  if (firstError.empty())
+  auto program = loadProgram(op->getParentOfType<mlir::ModuleOp>(),
+                             compileOptions, device);
+  if (!program)
     return program.takeError();
-  llvm::consumeError(program.takeError());
-  return llvm::createStringError(firstError);
+  loaded.program = std::move(*program);
+  return llvm::Error::success();
 }
 
 llvm::Error Tuner::runOnce(Invocation &invocation) {
