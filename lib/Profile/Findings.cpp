@@ -64,6 +64,15 @@ static std::string formatOccupancy(const Occupancy &occupancy) {
   return text + " %";
 }
 
+/// In quotes. The names of templates run to thousands of characters, which the
+/// tables write out.
+static std::string quote(llvm::StringRef name) {
+  constexpr size_t kMaxLength = 100;
+  if (name.size() <= kMaxLength)
+    return ("'" + name + "'").str();
+  return ("'" + name.take_front(kMaxLength - 3) + "...'").str();
+}
+
 static std::string formatRatio(double ratio) {
   return llvm::formatv(ratio < 10 ? "{0:F1}" : "{0:F0}", ratio).str();
 }
@@ -140,17 +149,17 @@ static void checkHiddenCopy(const RuleInput &input,
     const double count = double(copy.calls) / input.summary.calls;
     const std::string user = findCopysUser(input.region, copy.name);
     std::string text =
-        llvm::formatv("Hidden copy: '{0}' runs {1} times a call and takes {2}, "
+        llvm::formatv("Hidden copy: {0} runs {1} times a call and takes {2}, "
                       "{3} of the device's time.",
-                      copy.name, formatRatio(count),
+                      quote(copy.name), formatRatio(count),
                       formatDuration(getUsPerCall(input, copy)),
                       formatPercent(copy.totalUs / input.summary.busyUs));
     if (!user.empty())
       text += llvm::formatv(
-          " It is made for '{0}', the kernel after it, which would otherwise "
+          " It is made for {0}, the kernel after it, which would otherwise "
           "overwrite its input; in place (masked_fill_ in PyTorch, "
           "attn-inplace-mask or --variant=inplace here) it is not needed.",
-          user);
+          quote(user));
     findings.push_back({"hidden-copy", text, getUsPerCall(input, copy)});
   }
 }
@@ -167,9 +176,9 @@ static void checkVectorProduct(const RuleInput &input,
     if (!isKnown && kernel.pathSource != "name")
       continue;
     std::string text = llvm::formatv(
-        "Off the matrix units: '{0}' multiplies in FP32 on the CUDA cores "
+        "Off the matrix units: {0} multiplies in FP32 on the CUDA cores "
         "(FFMA, read from its {1}) and takes {2} a call.",
-        kernel.name, kernel.pathSource,
+        quote(kernel.name), kernel.pathSource,
         formatDuration(getUsPerCall(input, kernel)));
     std::optional<double> cost;
     if (std::optional<double> best = getMatrixUs(input, kernel)) {
@@ -200,7 +209,7 @@ static void checkMaskRebuilt(const RuleInput &input,
   for (const KernelSummary &kernel : input.summary.kernels) {
     if (!isKernel(kernel) || !buildsMask(kernel.name))
       continue;
-    names += (names.empty() ? "'" : ", '") + kernel.name + "'";
+    names += (names.empty() ? "" : ", ") + quote(kernel.name);
     total += getUsPerCall(input, kernel);
     count += kernel.calls;
   }
@@ -312,10 +321,10 @@ static void checkLowOccupancyFine(const RuleInput &input,
       findings.push_back(
           {"low-occupancy-fine",
            llvm::formatv(
-               "Low occupancy that is fine: '{0}' has {1} (computed): {2}. "
+               "Low occupancy that is fine: {0} has {1} (computed): {2}. "
                "Registers and shared memory hold its tiles, and it reaches "
                "{3}; more warps would have less to work with.",
-               kernel.name, formatOccupancy(*kernel.occupancy),
+               quote(kernel.name), formatOccupancy(*kernel.occupancy),
                describeLimit(kernel), describeRates(kernel)),
            std::nullopt});
 }
@@ -335,10 +344,10 @@ static void checkLowOccupancyBad(const RuleInput &input,
       continue;
     findings.push_back(
         {"low-occupancy",
-         llvm::formatv("Low occupancy that is not: '{0}' has {1} (computed): "
+         llvm::formatv("Low occupancy that is not: {0} has {1} (computed): "
                        "{2}, and reaches only {3}. Few warps hide little "
                        "latency; smaller tiles or fewer {4} let more run.",
-                       kernel.name, formatOccupancy(*kernel.occupancy),
+                       quote(kernel.name), formatOccupancy(*kernel.occupancy),
                        describeLimit(kernel), describeRates(kernel),
                        kernel.occupancy->limit == "registers"
                            ? "registers"
@@ -358,10 +367,11 @@ static void checkZeroOccupancy(const RuleInput &input,
         {"zero-occupancy",
          llvm::formatv(
              "Not 0 %: profilers that compute occupancy with the default limit "
-             "of 48 KiB show 0 % for '{0}', which takes {1} KiB of shared "
+             "of 48 KiB show 0 % for {0}, which takes {1} KiB of shared "
              "memory. It opts in to more, and {2} blocks fit on an SM: {3} "
              "(computed with the opt-in limit).",
-             kernel.name, (*kernel.launch->getSharedBytes() + 1023) / 1024,
+             quote(kernel.name),
+             (*kernel.launch->getSharedBytes() + 1023) / 1024,
              kernel.occupancy->blocksPerSM, formatOccupancy(*kernel.occupancy)),
          std::nullopt});
   }
@@ -374,9 +384,10 @@ static void checkSpills(const RuleInput &input,
         kernel.launch->localBytes.value_or(0) > 0)
       findings.push_back(
           {"local-memory",
-           llvm::formatv("Local memory: '{0}' keeps {1} a thread in local "
+           llvm::formatv("Local memory: {0} keeps {1} a thread in local "
                          "memory, registers that didn't fit or arrays.",
-                         kernel.name, formatBytes(*kernel.launch->localBytes)),
+                         quote(kernel.name),
+                         formatBytes(*kernel.launch->localBytes)),
            std::nullopt});
 }
 
@@ -428,15 +439,16 @@ static void checkWaves(const RuleInput &input, std::vector<Finding> &findings) {
     std::string text;
     double cost = 0;
     if (blocks < input.environment.numSMs) {
-      text = llvm::formatv("Idle multiprocessors: '{0}' has {1} blocks for {2} "
-                           "multiprocessors.",
-                           kernel.name, blocks, input.environment.numSMs);
+      text =
+          llvm::formatv("Idle multiprocessors: {0} has {1} blocks for {2} "
+                        "multiprocessors.",
+                        quote(kernel.name), blocks, input.environment.numSMs);
       cost = 1 - double(blocks) / input.environment.numSMs;
     } else if (*kernel.waves > 1 && efficiency < 0.8) {
       text = llvm::formatv(
-          "Wave quantisation: '{0}' has {1} blocks, {2} fit at once: {3:F2} "
+          "Wave quantisation: {0} has {1} blocks, {2} fit at once: {3:F2} "
           "waves take as long as {4}, so that up to {5} of the device is idle.",
-          kernel.name, blocks,
+          quote(kernel.name), blocks,
           kernel.occupancy->blocksPerSM * input.environment.numSMs,
           *kernel.waves, int64_t(needed), formatPercent(1 - efficiency));
       cost = 1 - efficiency;
@@ -456,11 +468,11 @@ static void checkImbalance(const RuleInput &input,
       continue;
     findings.push_back(
         {"imbalance",
-         llvm::formatv("Load imbalance: the longest block of '{0}' visits {1} "
+         llvm::formatv("Load imbalance: the longest block of {0} visits {1} "
                        "times the tiles of the mean one (the mask skips the "
                        "rest), and in {2:F1} waves others can't make up for "
                        "it. A persistent schedule does.",
-                       kernel.name, formatRatio(*kernel.workImbalance),
+                       quote(kernel.name), formatRatio(*kernel.workImbalance),
                        *kernel.waves),
          std::nullopt});
   }

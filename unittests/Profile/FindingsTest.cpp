@@ -61,6 +61,14 @@ TEST(FindingsTest, HiddenCopy) {
   EXPECT_THAT(format(*finding, 32), HasSubstr("In 32 layers: 960 us."));
   EXPECT_EQ(format(*finding, 0), finding->text);
 
+  // The table has the whole name.
+  RegionBuilder templates;
+  templates.copy(std::string(5000, 'x'), 30, 1 << 20).phase("steady");
+  finding = find("hidden-copy", templates);
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->text,
+              HasSubstr("Hidden copy: '" + std::string(97, 'x') + "...' runs"));
+
   RegionBuilder inplace;
   inplace.kernel("scale", 10).kernel("mask", 60).phase("steady");
   EXPECT_FALSE(fires("hidden-copy", inplace));

@@ -241,6 +241,9 @@ function makeTimeline(region, timeline) {
         data: timeline.spans.map((span) => ({ x: [span.from / factor, span.to / factor], y: span.lane })),
         backgroundColor: timeline.spans.map((span) => color(span.role === "host" ? "--sky" : ROLE_COLORS[span.role])),
         segmentLabels: timeline.spans.map((span) => withoutRegion(span.name)),
+        borderColor: color("--card"),
+        // Short ones would be nothing but border.
+        borderWidth: timeline.spans.map((span) => ({ left: 0, right: span.us > timeline.end / 200 ? 1 : 0 })),
         borderSkipped: false,
         minBarLength: 1.5,
         barPercentage: 0.95,
@@ -342,9 +345,11 @@ const logTicks = () => ({
 
 function addRoofline() {
   const made = section("roofline", "Roofline");
+  // A GPU's kernels reach TFLOP/s, a CPU's GFLOP/s.
+  const [factor, unit] = isGPU ? [1e12, "TFLOP/s"] : [1e9, "GFLOP/s"];
   const points = regions.map((region) => region.summary.kernels
     .filter((kernel) => kernel.kind === "kernel" && kernel.flops > 0 && kernel.bytes > 0 && kernel.median_us > 0)
-    .map((kernel) => ({ kernel, x: kernel.flops / kernel.bytes, y: kernel.flops / kernel.median_us / 1e6 })));
+    .map((kernel) => ({ kernel, x: kernel.flops / kernel.bytes, y: kernel.flops / kernel.median_us * 1e6 / factor })));
   const all = points.flat();
   if (!all.length) {
     made.append(el("p", { class: "muted" }, "The FLOPs and bytes of no kernel are known."));
@@ -354,16 +359,16 @@ function addRoofline() {
   const roofs = known(bandwidth) ? getRoofs() : [];
   const ridges = roofs.map((roof) => roof.rate / bandwidth);
   const low = Math.min(...all.map((point) => point.x), ...ridges) / 3;
-  const top = 2.5 * Math.max(...all.map((point) => point.y), ...roofs.map((roof) => roof.rate / 1e12));
+  const top = 2.5 * Math.max(...all.map((point) => point.y), ...roofs.map((roof) => roof.rate / factor));
   const high = Math.max(...all.map((point) => point.x), ...ridges) * 4;
   const lines = [];
   if (roofs.length) {
     const highest = Math.max(...roofs.map((roof) => roof.rate));
     lines.push({ name: "bandwidth of copies, measured", dash: [],
-      data: [{ x: low, y: low * bandwidth / 1e12 }, { x: highest / bandwidth, y: highest / 1e12 }] });
+      data: [{ x: low, y: low * bandwidth / factor }, { x: highest / bandwidth, y: highest / factor }] });
     for (const roof of roofs)
       lines.push({ name: roof.name, dash: roof.dash,
-        data: [{ x: roof.rate / bandwidth, y: roof.rate / 1e12 }, { x: high, y: roof.rate / 1e12 }] });
+        data: [{ x: roof.rate / bandwidth, y: roof.rate / factor }, { x: high, y: roof.rate / factor }] });
   }
   const style = (index) => REGION_STYLES[index % REGION_STYLES.length];
   const config = () => ({
@@ -388,7 +393,7 @@ function addRoofline() {
     options: {
       scales: {
         x: { type: "logarithmic", min: low, max: high, title: { display: true, text: "FLOP a byte" }, ticks: logTicks() },
-        y: { type: "logarithmic", max: top, title: { display: true, text: "TFLOP/s" }, ticks: logTicks() },
+        y: { type: "logarithmic", max: top, title: { display: true, text: unit }, ticks: logTicks() },
       },
       plugins: {
         legend: {
@@ -404,7 +409,7 @@ function addRoofline() {
           callbacks: {
             label: (item) => {
               const { kernel, x, y } = points[item.datasetIndex - lines.length][item.dataIndex];
-              return [shorten(kernel.name, 60), `${x.toFixed(1)} FLOP a byte, ${y.toFixed(2)} TFLOP/s`,
+              return [shorten(kernel.name, 60), `${x.toFixed(1)} FLOP a byte, ${y.toFixed(2)} ${unit}`,
                 kernel.bound ? `bound by ${kernel.bound}` : ""].filter(Boolean);
             },
           },
@@ -422,7 +427,7 @@ function addRoofline() {
           ...roofs.map((roof) => `${roof.name} ${(roof.rate / 1e12).toFixed(0)} TFLOP/s`)].join("; ") + "."
       : "The roofs of this device are not known."),
     figure("Roofline: FLOP/s of each kernel over its FLOPs a byte", 400, config,
-      table("Roofline", [["kernel"], ["region", "text"], ["FLOP a byte"], ["TFLOP/s"], ["bound", "text"],
+      table("Roofline", [["kernel"], ["region", "text"], ["FLOP a byte"], [unit], ["bound", "text"],
         ["of bandwidth"], ["of matrix rate"]], rows)));
 }
 
