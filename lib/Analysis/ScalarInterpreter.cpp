@@ -2,7 +2,7 @@
 
 #include "attn/Analysis/ScalarInterpreter.h"
 #include "mlir/IR/Diagnostics.h"
-#include "mlir/IR/Operation.h"
+#include "mlir/IR/OpDefinition.h"
 
 using namespace mlir;
 using namespace mlir::tile;

@@ -1,9 +1,9 @@
 //===- StageDumper.cpp - Writes the IR after every pass -------------------===//
 
 #include "StageDumper.h"
+#include "attn/Runtime/WholeFile.h"
 #include "mlir/IR/Operation.h"
 #include "mlir/Pass/Pass.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 
@@ -19,9 +19,8 @@ void attn::StageDumper::runAfterPass(Pass *pass, Operation *op) {
   llvm::SmallString<128> path(folder);
   llvm::sys::path::append(
       path, llvm::formatv("{0,0+2}-{1}.mlir", count++, pass->getArgument()));
-  error = llvm::writeToOutput(path, [&](llvm::raw_ostream &os) {
+  error = writeWholeFile(path, [&](llvm::raw_ostream &os) {
     op->print(os, OpPrintingFlags().useLocalScope().enableDebugInfo(false));
     os << '\n';
-    return llvm::Error::success();
   });
 }

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Runtime/TensorFile.h"
+#include "attn/Runtime/WholeFile.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -291,16 +292,9 @@ llvm::Error attn::writeNpy(llvm::StringRef path, const Tensor &tensor) {
   llvm::Expected<Tensor> dense = tensor.toRowMajor();
   if (!dense)
     return dense.takeError();
-  llvm::Error error =
-      llvm::writeToOutput(path, [&](llvm::raw_ostream &os) -> llvm::Error {
-        os << makeHeader(*dense);
-        os.write(static_cast<const char *>(dense->getData()),
-                 dense->getFootprintBytes());
-        return llvm::Error::success();
-      });
-  // Some of its errors name the file, others don't.
-  if (error)
-    return llvm::createFileError(path,
-                                 llvm::errorToErrorCode(std::move(error)));
-  return llvm::Error::success();
+  return writeWholeFile(path, [&](llvm::raw_ostream &os) {
+    os << makeHeader(*dense);
+    os.write(static_cast<const char *>(dense->getData()),
+             dense->getFootprintBytes());
+  });
 }

@@ -1,9 +1,9 @@
 //===- ProfileOptions.cpp - Options of tools that show a profile ----------===//
 
 #include "ProfileOptions.h"
-#include "WholeFile.h"
 #include "attn/Profile/Html.h"
 #include "attn/Profile/Trace.h"
+#include "attn/Runtime/WholeFile.h"
 
 using namespace attn;
 

@@ -1,7 +1,6 @@
 //===- attn-bench.cpp - Times backends on a grid of attentions ------------===//
 
 #include "../Support/DeviceChoice.h"
-#include "../Support/WholeFile.h"
 #include "BenchDiff.h"
 #include "BenchReport.h"
 #include "BenchRunner.h"
@@ -9,6 +8,7 @@
 #include "attn/Pipelines/Pipelines.h"
 #include "attn/Profile/Findings.h"
 #include "attn/Profile/Html.h"
+#include "attn/Runtime/WholeFile.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"

@@ -2,6 +2,7 @@
 
 #include "attn/Analysis/TileMap.h"
 #include "attn/Compiler/Assembler.h"
+#include "attn/Runtime/WholeFile.h"
 #include "attn/Target/PTX.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/Parser/Parser.h"
@@ -11,10 +12,8 @@
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/CommandLine.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
-#include "llvm/Support/ToolOutputFile.h"
 #include "llvm/Support/WithColor.h"
 
 using namespace mlir;
@@ -195,17 +194,9 @@ llvm::Expected<std::string> Emitter::emit(Emit kind) {
   llvm_unreachable("no form of a lowered module");
 }
 
-/// Writes a file whole or not at all.
 static llvm::Error writeFile(StringRef path, StringRef text) {
-  llvm::Error error = llvm::writeToOutput(path, [&](llvm::raw_ostream &os) {
-    os << text;
-    return llvm::Error::success();
-  });
-  // Some of its errors name the file, others don't.
-  if (error)
-    return llvm::createFileError(path,
-                                 llvm::errorToErrorCode(std::move(error)));
-  return error;
+  return ::attn::writeWholeFile(path,
+                                [&](llvm::raw_ostream &os) { os << text; });
 }
 
 /// Reads NQxNK into `options`.

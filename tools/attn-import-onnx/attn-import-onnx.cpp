@@ -1,6 +1,7 @@
 //===- attn-import-onnx.cpp - ONNX Attention nodes to attn ----------------===//
 
 #include "attn/Conversion/ImportOnnx.h"
+#include "attn/Runtime/WholeFile.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Support/FileUtilities.h"
@@ -57,21 +58,20 @@ static LogicalResult run() {
   }
   MLIRContext context(MLIRContext::Threading::DISABLED);
   context.getDiagEngine().registerHandler(print);
-  attn::ImportOnnxOptions options;
+  mlir::attn::ImportOnnxOptions options;
   options.node = nodeName;
   options.extract = extract;
-  OwningOpRef<ModuleOp> module = attn::importOnnx(*file, context, options);
+  OwningOpRef<ModuleOp> module =
+      mlir::attn::importOnnx(*file, context, options);
   if (!module)
     return failure();
   // Written only now, so that nothing is left of a model that is refused.
-  llvm::Error error = llvm::writeToOutput(output, [&](llvm::raw_ostream &os) {
-    os << *module << '\n';
-    return llvm::Error::success();
-  });
+  llvm::Error error = ::attn::writeWholeFile(
+      output, [&](llvm::raw_ostream &os) { os << *module << '\n'; });
   if (!error)
     return success();
   llvm::WithColor::error(llvm::errs(), "attn-import-onnx")
-      << output << ": " << llvm::toString(std::move(error)) << '\n';
+      << llvm::toString(std::move(error)) << '\n';
   return failure();
 }
 

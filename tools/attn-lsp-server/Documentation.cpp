@@ -39,9 +39,8 @@ static llvm::StringRef getSubject(llvm::StringRef section) {
     return title.split('`').first.ltrim('-');
   for (llvm::StringRef line : llvm::split(section, '\n'))
     if (line.consume_front("#") || line.consume_front("!"))
-      if (llvm::StringRef name = line.take_while([](char c) {
-            return llvm::isAlnum(c) || c == '_' || c == '.';
-          });
+      if (llvm::StringRef name = line.take_while(
+              [](char c) { return llvm::isAlnum(c) || c == '_' || c == '.'; });
           name.contains('.'))
         return name;
   return "";

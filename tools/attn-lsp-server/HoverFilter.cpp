@@ -11,7 +11,8 @@ namespace json = llvm::json;
 namespace lsp = llvm::lsp;
 
 /// A request's parameters, if they are what the protocol says.
-template <typename T> static std::optional<T> read(const json::Value &params) {
+template <typename T>
+static std::optional<T> read(const json::Value &params) {
   T result;
   json::Path::Root root;
   if (!fromJSON(params, result, root))
@@ -28,7 +29,8 @@ static llvm::StringRef getNameAt(llvm::StringRef text, lsp::Position at) {
   auto isPart = [](char c) {
     return llvm::isAlnum(c) || c == '_' || c == '.' || c == '-';
   };
-  const size_t column = std::min<size_t>(std::max(at.character, 0), text.size());
+  const size_t column =
+      std::min<size_t>(std::max(at.character, 0), text.size());
   size_t begin = column;
   while (begin > 0 && isPart(text[begin - 1]))
     --begin;
@@ -87,8 +89,8 @@ bool HoverFilter::amendResponse(json::Value &message) {
   if (const json::Object *shown = object->getObject("result")) {
     hover = *shown;
     if (const json::Object *old = shown->getObject("contents"))
-      contents = old->getString("value").value_or("").str() + "\n***\n" +
-                 contents;
+      contents =
+          old->getString("value").value_or("").str() + "\n***\n" + contents;
   }
   hover["contents"] =
       json::Object{{"kind", "markdown"}, {"value", std::move(contents)}};

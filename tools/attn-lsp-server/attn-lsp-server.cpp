@@ -32,9 +32,9 @@ static bool send(int fd, llvm::StringRef message) {
 }
 
 /// Passes messages on until one side ends; `see` may change them.
-static void
-forward(FILE *input, int output,
-        llvm::function_ref<void(std::string &message, json::Value &value)> see) {
+static void forward(
+    FILE *input, int output,
+    llvm::function_ref<void(std::string &message, json::Value &value)> see) {
   llvm::lsp::JSONTransportInputOverFile transport(input);
   while (!transport.isEndOfInput() && !transport.hasError()) {
     std::string message;
@@ -89,8 +89,7 @@ static int serve(int argc, char **argv, mlir::DialectRegistry &registry) {
         message = llvm::formatv("{0}", value).str();
     });
   });
-  const bool hasFailed =
-      failed(mlir::MlirLspServerMain(argc, argv, registry));
+  const bool hasFailed = failed(mlir::MlirLspServerMain(argc, argv, registry));
   llvm::outs().flush();
   close(STDOUT_FILENO);
   answers.join();

@@ -6,6 +6,7 @@
 #include "Candidates.h"
 #include "TuneReport.h"
 #include "attn/Dialect/Attn/IR/AttnSupport.h"
+#include "attn/Runtime/WholeFile.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/WithColor.h"
 
@@ -207,14 +208,8 @@ llvm::Error TuneTool::tune() {
   printReport(llvm::outs(), report);
   if (jsonFile.empty())
     return llvm::Error::success();
-  llvm::Error error = llvm::writeToOutput(jsonFile, [&](llvm::raw_ostream &os) {
-    writeJSON(os, report);
-    return llvm::Error::success();
-  });
-  if (!error)
-    return llvm::Error::success();
-  return llvm::createFileError(jsonFile,
-                               llvm::errorToErrorCode(std::move(error)));
+  return writeWholeFile(jsonFile,
+                        [&](llvm::raw_ostream &os) { writeJSON(os, report); });
 }
 
 static llvm::Error checkOptions() {

@@ -10,6 +10,9 @@
 // RUN: not attn-compile %s 2>&1 | FileCheck %s --check-prefix=SEVERAL
 // RUN: not attn-compile %s --entry=nothing 2>&1 | FileCheck %s --check-prefix=ENTRY
 // RUN: not attn-compile %s --entry=a -o %t.no/such/folder/out.mlir 2>&1 | FileCheck %s --check-prefix=FOLDER
+// RUN: not attn-compile %s --entry=a -o /dev/full 2>&1 | FileCheck %s --check-prefix=FULL
+// RUN: test -c /dev/full
+// RUN: not attn-compile %s --entry=a 2>&1 > /dev/full | FileCheck %s --check-prefix=STDOUT
 // RUN: rm -f %t.kept && not attn-compile %s --entry=bad -o %t.kept 2>&1 | FileCheck %s --check-prefix=BAD
 // RUN: not ls %t.kept
 
@@ -23,6 +26,8 @@
 // SEVERAL: error: has several functions; choose one with --entry: a, bad
 // ENTRY: error: no function named 'nothing' with a body; there are: a, bad
 // FOLDER: error: {{.*}}out.mlir{{.*}}: No such file or directory
+// FULL: attn-compile: error: '/dev/full': No space left on device
+// STDOUT: attn-compile: error: 'standard output': No space left on device
 // BAD: errors.mlir:[[# @LINE + 15]]:{{[0-9]+}}: error: {{.*}}head dimension 264 of q and k is not supported yet
 // BAD: note: supported:
 // BAD-NOT: error:

@@ -65,6 +65,10 @@
 // RUN:   --outputs=%t/none/o.npy 2>&1 | FileCheck %s --check-prefix=FOLDER
 // FOLDER: attn-run: error: '{{[^']*}}none/o.npy': No such file or directory
 // RUN: not attn-run %s --target=cpu --scalar=scale=1 --repeat=0 --shapes=1x1x4x32,1x1x4x32,1x1x4x32 \
+// RUN:   --outputs=/dev/full 2>&1 | FileCheck %s --check-prefix=FULL
+// FULL: attn-run: error: '/dev/full': No space left on device
+// RUN: test -c /dev/full
+// RUN: not attn-run %s --target=cpu --scalar=scale=1 --repeat=0 --shapes=1x1x4x32,1x1x4x32,1x1x4x32 \
 // RUN:   --json=%t/none/r.json 2>&1 | FileCheck %s --check-prefix=JSON
 // JSON: attn-run: error: '{{[^']*}}none/r.json': No such file or directory
 

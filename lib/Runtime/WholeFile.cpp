@@ -1,7 +1,9 @@
 //===- WholeFile.cpp - Files that are there whole or not at all -----------===//
 
-#include "WholeFile.h"
+#include "attn/Runtime/WholeFile.h"
+#include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Process.h"
 
 using namespace attn;
 namespace fs = llvm::sys::fs;
@@ -9,13 +11,23 @@ namespace fs = llvm::sys::fs;
 /// llvm::writeToOutput ends the program where the disk is full, and replaces
 /// devices.
 static std::error_code
-writeTo(int file, llvm::function_ref<void(llvm::raw_ostream &)> write) {
-  llvm::raw_fd_ostream os(file, /*shouldClose=*/true);
+writeTo(llvm::raw_fd_ostream &os,
+        llvm::function_ref<void(llvm::raw_ostream &)> write) {
   write(os);
-  os.close();
+  os.flush();
   const std::error_code code = os.error();
   os.clear_error();
   return code;
+}
+
+/// Closes it, which some file systems need to know of a full disk.
+static std::error_code
+writeTo(int file, llvm::function_ref<void(llvm::raw_ostream &)> write) {
+  llvm::raw_fd_ostream os(file, /*shouldClose=*/false);
+  std::error_code code = writeTo(os, write);
+  const std::error_code closing =
+      llvm::sys::Process::SafelyCloseFileDescriptor(file);
+  return code ? code : closing;
 }
 
 static std::error_code
@@ -46,6 +58,11 @@ writeBeside(llvm::StringRef path,
 llvm::Error
 attn::writeWholeFile(llvm::StringRef path,
                      llvm::function_ref<void(llvm::raw_ostream &)> write) {
+  if (path == "-") {
+    const std::error_code code = writeTo(llvm::outs(), write);
+    return code ? llvm::createFileError("standard output", code)
+                : llvm::Error::success();
+  }
   const bool isSpecial = fs::exists(path) && !fs::is_regular_file(path);
   const std::error_code code =
       isSpecial ? writeInPlace(path, write) : writeBeside(path, write);
