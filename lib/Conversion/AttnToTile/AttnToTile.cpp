@@ -138,6 +138,9 @@ WarpRolesAttr getWarpRoles(ScheduleAttr schedule, const TargetInfo &target) {
 /// exponents: tile-defer-rescale lets them grow by 2^3 more, to 2^8.
 constexpr int32_t kQuantizedExponent = 5;
 
+/// The merge of so many parts or fewer reads memory for as many.
+constexpr int64_t kMergePadding = 4;
+
 /// Builds the body of the fused kernel of one attention op.
 class FusedKernelBuilder {
 public:
@@ -1066,14 +1069,25 @@ private:
         splat(0.0f, {blockM, getMergeColumns()}),
         tensor::SplatOp::create(builder, rowType(), minusInf),
         splat(0.0f, {blockM})};
-    // On a GPU, the loads of so many are under way together.
-    int64_t mergedParts = isGPU ? 16 : 1;
-    auto merged = scf::ForOp::create(builder, zero, parts.numParts,
-                                     i32(mergedParts), inits);
+    if (!isGPU)
+      return buildMergeLoop(zero, parts.numParts, /*count=*/1, inits);
+    // The loads of many parts are under way together.
+    constexpr int64_t kGroup = 16;
+    Value grouped = binary<arith::SubIOp>(
+        parts.numParts, binary<arith::RemUIOp>(parts.numParts, i32(kGroup)));
+    scf::ForOp groups = buildMergeLoop(zero, grouped, kGroup, inits);
+    return buildMergeLoop(grouped, parts.numParts, kMergePadding,
+                          groups.getResults());
+  }
+
+  /// Takes `count` parts at a time; of the last ones not all need to exist.
+  scf::ForOp buildMergeLoop(Value begin, Value end, int64_t count,
+                            ValueRange inits) {
+    auto merged = scf::ForOp::create(builder, begin, end, i32(count), inits);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(merged.getBody());
     ValueRange carried = merged.getRegionIterArgs();
-    SmallVector<Part> loaded = loadParts(merged.getInductionVar(), mergedParts);
+    SmallVector<Part> loaded = loadParts(merged.getInductionVar(), count, end);
     Value max = carried[1];
     for (const Part &next : loaded)
       max = binary<arith::MaximumFOp>(max, next.base);
@@ -1084,43 +1098,57 @@ private:
     Value sum = binary<arith::MulFOp>(carried[2], alpha);
     for (const Part &next : loaded) {
       Value weight = tile::ExpDiffOp::create(builder, next.base, max, one);
-      sum = binary<arith::AddFOp>(sum, binary<arith::MulFOp>(next.sum, weight));
-      acc = binary<arith::AddFOp>(
-          acc, binary<arith::MulFOp>(next.output,
-                                     broadcastRows(weight, next.output)));
+      sum = math::FmaOp::create(builder, next.sum, weight, sum);
+      acc = math::FmaOp::create(builder, next.output,
+                                broadcastRows(weight, next.output), acc);
     }
     scf::YieldOp::create(builder, ValueRange{acc, max, sum});
     return merged;
   }
 
-  /// Loads `count` parts from `first`; those that don't exist are empty.
-  SmallVector<Part> loadParts(Value first, int64_t count) {
+  /// Loads `count` parts from `first`. There is memory for all of them, so that
+  /// no position depends on how many there are: they are one position and
+  /// constant steps from it.
+  SmallVector<Part> loadParts(Value first, int64_t count, Value end) {
     SmallVector<Part> loaded;
-    Value last = binary<arith::SubIOp>(parts.numParts, i32(1));
-    Value empty = tensor::SplatOp::create(builder, rowType(), minusInf);
+    Value firstStatistics = binary<arith::MulIOp>(first, i32(2));
     auto outputType = RankedTensorType::get({blockM, getMergeColumns()},
                                             builder.getF32Type());
     for (int64_t i = 0; i < count; ++i) {
-      Value number = binary<arith::AddIOp>(first, i32(i));
-      Value existing = binary<arith::MinSIOp>(number, last);
-      auto load = [&](Value position) -> Value {
+      auto load = [&](int64_t step) -> Value {
         return tile::LoadOp::create(
             builder, rowType(), parts.statistics,
-            ValueRange{batch, kvHead, position, qStart});
+            ValueRange{batch, kvHead, stepFrom(firstStatistics, step), qStart});
       };
-      auto [baseAt, sumAt] = getStatistics(existing);
-      Value base = load(baseAt), sum = load(sumAt);
-      if (i > 0) {
-        Value exists = arith::CmpIOp::create(builder, arith::CmpIPredicate::sle,
-                                             number, last);
-        base = arith::SelectOp::create(builder, exists, base, empty);
-      }
-      Value output = tile::LoadOp::create(
-          builder, outputType, parts.outputs,
-          ValueRange{batch, kvHead, existing, qStart, zero});
-      loaded.push_back({base, sum, output});
+      Value number = stepFrom(first, i);
+      Part part{load(2 * i), load(2 * i + 1),
+                tile::LoadOp::create(
+                    builder, outputType, parts.outputs,
+                    ValueRange{batch, kvHead, number, qStart, zero})};
+      loaded.push_back(count > kMergePadding || i == 0
+                           ? part
+                           : emptyFrom(number, end, part));
     }
     return loaded;
+  }
+
+  /// Part `number`, empty from `end` on.
+  Part emptyFrom(Value number, Value end, const Part &part) {
+    Value exists =
+        arith::CmpIOp::create(builder, arith::CmpIPredicate::slt, number, end);
+    auto orElse = [&](Value value, float other) {
+      auto shape = cast<ShapedType>(value.getType()).getShape();
+      return arith::SelectOp::create(builder, exists, value,
+                                     splat(other, shape));
+    };
+    return {orElse(part.base, -std::numeric_limits<float>::infinity()),
+            orElse(part.sum, 0.0f), orElse(part.output, 0.0f)};
+  }
+
+  /// `value + step`, which doesn't wrap.
+  Value stepFrom(Value value, int64_t step) {
+    return arith::AddIOp::create(builder, value, i32(step),
+                                 arith::IntegerOverflowFlags::nsw);
   }
 
   AttentionOp op;
@@ -1187,12 +1215,15 @@ public:
 
     PartOperands parts;
     SmallVector<Type> types = PartOperands::getTypes(op, vColumns);
-    SmallVector<Value> sizes = {batches, numStored, rows};
+    Value padding = constant(kMergePadding);
+    Value numRead =
+        product({binary<arith::CeilDivSIOp>(numStored, padding), padding});
+    SmallVector<Value> sizes = {batches, numRead, rows};
     parts.outputs =
         memref::AllocOp::create(builder, cast<MemRefType>(types[0]), sizes);
     parts.statistics = memref::AllocOp::create(
         builder, cast<MemRefType>(types[1]),
-        ValueRange{batches, product({numStored, constant(2)}), rows});
+        ValueRange{batches, product({numRead, constant(2)}), rows});
     parts.numParts = toI32(numParts);
     SmallVector<Value> operands =
         FusedKernelBuilder::getKernelOperands(op, values);

@@ -126,6 +126,7 @@ protected:
   Value getPredicate(const Access &access, const RegisterLayout &layout,
                      TilePosition offset, RankedTensorType type);
   Value getRowOffset(const Access &access, Value row);
+  Value getPointer(const Access &access, Value position);
   ThreadEmitter::GlobalAddress getAddress(const Access &access,
                                           TilePosition offset);
   void emitCopyToShared(const Access &access, RankedTensorType tile,

@@ -29,7 +29,8 @@ static int64_t getMemoryBytes(Type element) {
 /// A tile's place in a memref. Positions are within the last dimension(s).
 struct KernelLowering::Access {
   MemRefArgument memref;
-  Value base; // the pointer with the leading indices applied
+  Value base; // the pointer with the leading indices applied, but for `step`
+  Value step; // i64, in elements: constant for all threads and programs
   Value row, col, rowLimit, colLimit; // i32
   Value rowStride;                    // i64, in elements
   Value colIndex;                     // in the tile kernel
@@ -73,6 +74,17 @@ static bool isKnownMultiple(Value value, int64_t factor) {
   return false;
 }
 
+/// `value` as another one and a constant that it is more, for certain.
+static std::pair<Value, int64_t> splitStep(Value value) {
+  APInt step;
+  auto add = value.getDefiningOp<arith::AddIOp>();
+  if (!add || !matchPattern(add.getRhs(), m_ConstantInt(&step)) ||
+      !bitEnumContainsAll(add.getOverflowFlags(),
+                          arith::IntegerOverflowFlags::nsw))
+    return {value, 0};
+  return {add.getLhs(), step.getSExtValue()};
+}
+
 KernelLowering::Access KernelLowering::getAccess(Value memref,
                                                  ValueRange indices,
                                                  int64_t tileRank,
@@ -96,10 +108,15 @@ KernelLowering::Access KernelLowering::getAccess(Value memref,
     Value &limit = tileRank == 2 ? access.rowLimit : access.colLimit;
     limit = emit.mul(limit, emit.i32(interleave));
   }
+  // Positions that are constant steps apart share all else.
   Value offset = emit.i64(0);
-  for (int64_t dim = 0; dim < rank - tileRank; ++dim)
-    offset = emit.add(offset, emit.mul(emit.extend(getScalar(indices[dim])),
-                                       access.memref.strides[dim]));
+  access.step = emit.i64(0);
+  for (int64_t dim = 0; dim < rank - tileRank; ++dim) {
+    auto [index, step] = splitStep(indices[dim]);
+    Value stride = access.memref.strides[dim];
+    offset = emit.add(offset, emit.mul(emit.extend(getScalar(index)), stride));
+    access.step = emit.add(access.step, emit.mul(emit.i64(step), stride));
+  }
   access.base =
       emit.globalPointer(access.memref.pointer, offset, access.elementBytes);
   return access;
@@ -184,6 +201,13 @@ Value KernelLowering::getRowOffset(const Access &access, Value row) {
   return emit.add(offset, emit.mul(inPage, access.rowStride));
 }
 
+/// The address of the element `position` away from the access's base and step.
+Value KernelLowering::getPointer(const Access &access, Value position) {
+  Value pointer =
+      emit.globalPointer(access.base, position, access.elementBytes);
+  return emit.globalPointer(pointer, access.step, access.elementBytes);
+}
+
 /// The address of the element `offset` away from the tile's position, of which
 /// the thread's part is already in `access`.
 ThreadEmitter::GlobalAddress KernelLowering::getAddress(const Access &access,
@@ -193,15 +217,14 @@ ThreadEmitter::GlobalAddress KernelLowering::getAddress(const Access &access,
     Value position = getInterleavedOffset(
         emit, emit.add(access.col, emit.i32(offset.col)), emit.i64(1),
         access.interleave, access.matrixStride);
-    return {emit.globalPointer(access.base, position, access.elementBytes), 0};
+    return {getPointer(access, position), 0};
   }
   Value position = emit.extend(access.col);
   if (access.row)
     position = emit.add(
         position,
         getRowOffset(access, emit.add(access.row, emit.i32(offset.row))));
-  return {emit.globalPointer(access.base, position, access.elementBytes),
-          offset.col * access.elementBytes};
+  return {getPointer(access, position), offset.col * access.elementBytes};
 }
 
 namespace {
@@ -639,12 +662,11 @@ void KernelLowering::emitVectorCopy(const Access &access, RankedTensorType tile,
   Value row = emit.add(access.row, threadRow);
   Value col =
       emit.add(access.col, emit.mul(threadChunk, emit.i32(chunkElements)));
-  auto getPointer = [&](int64_t r) {
+  auto getRowPointer = [&](int64_t r) {
     Value offset = getRowOffset(access, emit.add(row, emit.i32(r)));
-    return emit.globalPointer(access.base, emit.add(offset, emit.extend(col)),
-                              access.elementBytes);
+    return getPointer(access, emit.add(offset, emit.extend(col)));
   };
-  Value pointer = getPointer(0);
+  Value pointer = getRowPointer(0);
   Value stepBytes =
       emit.mul(access.rowStride, emit.i64(rowStep * access.elementBytes));
   APInt limit;
@@ -682,7 +704,7 @@ void KernelLowering::emitVectorCopy(const Access &access, RankedTensorType tile,
     if (access.interleave == 1 && !access.memref.pages)
       pointer = emit.globalPointer(pointer, stepBytes, 1);
     else if (r + rowStep < tile.getDimSize(0))
-      pointer = getPointer(r + rowStep);
+      pointer = getRowPointer(r + rowStep);
   }
 }
 
@@ -710,8 +732,7 @@ void KernelLowering::emitOneElementCopy(const Access &access,
   Value exists = emit.andBits(emit.less(row, access.rowLimit),
                               emit.less(col, access.colLimit));
   Value position = emit.add(getRowOffset(access, row), emit.extend(col));
-  Value pointer =
-      emit.globalPointer(access.base, position, access.elementBytes);
+  Value pointer = getPointer(access, position);
   Value value = access.elementBytes == 2
                     ? emit.loadGlobal16({pointer}, exists)
                     : emit.loadGlobal({pointer}, 1, exists)[0];

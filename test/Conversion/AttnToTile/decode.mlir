@@ -79,8 +79,17 @@ func.func @packed(%q: memref<?x6x?x64xf16>, %k: memref<?x2x?x64xf16>, %lse: memr
 // CHECK: tile.store %{{.*}}, %[[OUTPUTS]][%{{.*}}, %{{.*}}, %[[PART]], %{{.*}}, %{{.*}}] : tensor<16x48xf32>
 // CHECK: tile.store %{{.*}}, %[[STATISTICS]][{{.*}}] : tensor<16xf32>
 // CHECK: tile.store %{{.*}}, %[[STATISTICS]][{{.*}}] : tensor<16xf32>
+// The merge takes 16 parts at a time, and of the rest 4, which needn't exist.
 // CHECK: tile.kernel @[[MERGE]](
-// CHECK: scf.for
+// CHECK: %[[GROUPED:.*]] = arith.subi %[[NUMBER:.*]], %{{.*}} : i32
+// CHECK: %[[GROUPS:.*]]:3 = scf.for %[[FIRST:.*]] = %{{.*}} to %[[GROUPED]] step
+// CHECK-NOT: arith.select
+// CHECK: arith.addi %[[FIRST]], %{{.*}} overflow<nsw> : i32
+// CHECK: math.fma
+// CHECK: scf.for %[[LAST:.*]] = %[[GROUPED]] to %[[NUMBER]] step {{.*}} iter_args(%{{.*}} = %[[GROUPS]]#0
+// CHECK: %[[SECOND:.*]] = arith.addi %[[LAST]], %{{.*}} overflow<nsw> : i32
+// CHECK: %[[EXISTS:.*]] = arith.cmpi slt, %[[SECOND]], %[[NUMBER]] : i32
+// CHECK: arith.select %[[EXISTS]]
 // CHECK: tile.exp_diff
 // CHECK: tile.store %{{.*}} : tensor<4x64xbf16>
 func.func @split(%q: memref<?x2x?x40xbf16>, %k: memref<?x2x?x40xbf16>) {
