@@ -81,7 +81,8 @@ func.func @packed(%q: memref<?x6x?x64xf16>, %k: memref<?x2x?x64xf16>, %lse: memr
 // CHECK: tile.store %{{.*}}, %[[STATISTICS]][{{.*}}] : tensor<16xf32>
 // The merge takes 16 parts at a time, and of the rest 4, which needn't exist.
 // CHECK: tile.kernel @[[MERGE]](
-// CHECK: %[[GROUPED:.*]] = arith.subi %[[NUMBER:.*]], %{{.*}} : i32
+// CHECK-SAME: %[[NUMBER:[a-z0-9]+]]: i32)
+// CHECK: %[[GROUPED:.*]] = arith.subi %[[NUMBER]], %{{.*}} : i32
 // CHECK: %[[GROUPS:.*]]:3 = scf.for %[[FIRST:.*]] = %{{.*}} to %[[GROUPED]] step
 // CHECK-NOT: arith.select
 // CHECK: arith.addi %[[FIRST]], %{{.*}} overflow<nsw> : i32
