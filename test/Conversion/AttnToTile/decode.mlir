@@ -88,7 +88,7 @@ func.func @packed(%q: memref<?x6x?x64xf16>, %k: memref<?x2x?x64xf16>, %lse: memr
 // CHECK: arith.addi %[[FIRST]], %{{.*}} overflow<nsw> : i32
 // CHECK: math.fma
 // CHECK: scf.for %[[LAST:.*]] = %[[GROUPED]] to %[[NUMBER]] step {{.*}} iter_args(%{{.*}} = %[[GROUPS]]#0
-// CHECK: %[[SECOND:.*]] = arith.addi %[[LAST]], %{{.*}} overflow<nsw> : i32
+// CHECK: %[[SECOND:.*]] = arith.addi %[[LAST]], %c1_i32{{.*}} overflow<nsw> : i32
 // CHECK: %[[EXISTS:.*]] = arith.cmpi slt, %[[SECOND]], %[[NUMBER]] : i32
 // CHECK: arith.select %[[EXISTS]]
 // CHECK: tile.exp_diff
