@@ -198,20 +198,35 @@ llvm::Expected<PtxasResult> attn::runPtxas(llvm::StringRef ptx,
   if (llvm::Error error = writeFile(input->getPath(), ptx))
     return std::move(error);
 
-  const llvm::StringRef args[] = {
+  llvm::SmallVector<llvm::StringRef> args = {
       *ptxas, "-v", "-arch", arch, "-o", output->getPath(), input->getPath()};
+  // A program's kernels, each on a thread.
+  constexpr llvm::StringLiteral kParallel = "--split-compile";
+  args.append({kParallel, "0"});
   const std::optional<llvm::StringRef> redirects[] = {
       llvm::StringRef(""), log->getPath(), log->getPath()};
-  std::string failure;
-  const int status = llvm::sys::ExecuteAndWait(
-      *ptxas, args, /*Env=*/std::nullopt, redirects,
-      /*SecondsToWait=*/0, /*MemoryLimit=*/0, &failure);
   PtxasResult result;
-  llvm::Expected<std::string> text = log->read();
-  if (!text)
-    return text.takeError();
-  result.log = std::move(*text);
-  if (status != 0)
+  std::string failure;
+  auto run = [&]() -> llvm::Expected<int> {
+    const int status = llvm::sys::ExecuteAndWait(
+        *ptxas, args, /*Env=*/std::nullopt, redirects,
+        /*SecondsToWait=*/0, /*MemoryLimit=*/0, &failure);
+    llvm::Expected<std::string> text = log->read();
+    if (!text)
+      return text.takeError();
+    result.log = std::move(*text);
+    return status;
+  };
+  llvm::Expected<int> status = run();
+  // That of CUDA 12.0 doesn't know the option.
+  if (status && *status != 0 &&
+      llvm::StringRef(result.log).contains(kParallel.drop_front(2))) {
+    args.pop_back_n(2);
+    status = run();
+  }
+  if (!status)
+    return status.takeError();
+  if (*status != 0)
     return llvm::createStringError(*ptxas + " failed for " + arch + ": " +
                                    (failure.empty() ? result.log : failure));
   llvm::Expected<std::string> cubin = output->read();

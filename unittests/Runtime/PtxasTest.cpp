@@ -3,6 +3,9 @@
 #include "attn/Runtime/Ptxas.h"
 #include "TestUtils.h"
 #include "attn/Runtime/Manifest.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/raw_ostream.h"
 #include <cstdlib>
 
 using namespace attn;
@@ -78,6 +81,27 @@ TEST(PtxasTest, AddsDynamicSharedMemoryAndOccupancy) {
 TEST(PtxasTest, SaysWhereItLooked) {
   setenv("ATTNC_PTXAS", "/nonexistent/ptxas", /*overwrite=*/1);
   EXPECT_TRUE(contains(getError(findPtxas()), "/nonexistent/ptxas"));
+  unsetenv("ATTNC_PTXAS");
+}
+
+TEST(PtxasTest, GoesWithoutThreadsWhereNoneAreKnown) {
+  // As CUDA 12.0's: refuses the option, else copies its input.
+  llvm::SmallString<128> path;
+  int fd;
+  ASSERT_FALSE(llvm::sys::fs::createTemporaryFile("ptxas", "sh", fd, path));
+  llvm::FileRemover remover(path);
+  {
+    llvm::raw_fd_ostream os(fd, /*shouldClose=*/true);
+    os << R"(#!/bin/sh
+for arg; do
+  [ "$arg" = --split-compile ] && echo "Unknown option 'split-compile'" && exit 1
+done
+cp "$6" "$5"
+)";
+  }
+  ASSERT_FALSE(llvm::sys::fs::setPermissions(path, llvm::sys::fs::owner_all));
+  setenv("ATTNC_PTXAS", path.c_str(), /*overwrite=*/1);
+  EXPECT_EQ(get(runPtxas("some code", "sm_80")).cubin, "some code");
   unsetenv("ATTNC_PTXAS");
 }
 
