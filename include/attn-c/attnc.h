@@ -44,7 +44,31 @@ typedef struct attnc_options {
   const char *cache_dir;
   /** The GPU, as the CUDA driver numbers them. */
   int device;
+  /** Whose code: "auto", "fused", "naive", "inplace", "math" or "cudnn";
+     default: that of attnc_push_backend, else `variant`. One that is named and
+     can't serve the operator is an error. */
+  const char *backend;
 } attnc_options;
+
+/** From now on, what this thread compiles without a backend of its own gets
+    this one, until attnc_pop_backend. Calls nest. 0, or -1 on failure. */
+ATTNC_API int attnc_push_backend(const char *backend);
+
+/** Ends the last attnc_push_backend of this thread. 0, or -1 on failure. */
+ATTNC_API int attnc_pop_backend(void);
+
+/** Says of each backend whether it is the one that such options choose for the
+    only operator of the text, could be named, or which of its conditions isn't
+    met. Needs no GPU, and says what can't be known without one.
+
+    `inputs` are pointers to DLTensor, as for attnc_launch but the inputs only,
+    or null with `num_inputs` 0: what depends on sizes is then left open. Their
+    data isn't read. `as_json`: JSON, else a line for each. Lives until the next
+    call on this thread that returns text. Null on failure. */
+ATTNC_API const char *attnc_explain(const char *text, size_t length,
+                                    const attnc_options *options,
+                                    const void *const *inputs,
+                                    size_t num_inputs, int as_json);
 
 /** Compiles MLIR text of `length` bytes, or finds it compiled in memory or on
     disk. `options` may be null. Null on failure, with the diagnostics as the

@@ -3,6 +3,7 @@
 #ifndef ATTN_LIB_CAPI_COMMON_H
 #define ATTN_LIB_CAPI_COMMON_H
 
+#include "DLPack.h"
 #include "attn-c/attnc.h"
 #include "attn/Compiler/CompiledKernel.h"
 
@@ -15,6 +16,13 @@ void keep(llvm::Error error);
 int report(llvm::Error error);
 
 llvm::Expected<KernelOptions> getOptions(const attnc_options *caller);
+
+/// Text of this thread that lives until the next call which returns some;
+/// empty.
+std::string &getText();
+
+/// None for a type that no argument has.
+std::optional<DType> getDType(const dlpack::DLDataType &type);
 
 } // namespace attn::capi
 

@@ -95,12 +95,6 @@ const char *attnc_profiler_save(attnc_profiler *profiler) {
 // Saved profiles
 //===----------------------------------------------------------------------===//
 
-static std::string &getText() {
-  static thread_local std::string text;
-  text.clear();
-  return text;
-}
-
 namespace {
 
 /// A saved profile and what is guessed about it.

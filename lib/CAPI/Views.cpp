@@ -1,6 +1,7 @@
 //===- Views.cpp - Tensors of other libraries as ours ---------------------===//
 
 #include "Views.h"
+#include "Common.h"
 #include "DLPack.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -8,8 +9,7 @@ using namespace attn;
 using namespace attn::capi;
 using namespace attn::dlpack;
 
-/// None for a type that no argument has.
-static std::optional<DType> getDType(const DLDataType &type) {
+std::optional<DType> capi::getDType(const DLDataType &type) {
   static constexpr std::tuple<uint8_t, uint8_t, DType> kTypes[] = {
       {kDLFloat, 16, DType::F16},       {kDLBfloat, 16, DType::BF16},
       {kDLFloat, 32, DType::F32},       {kDLFloat, 64, DType::F64},

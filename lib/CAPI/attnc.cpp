@@ -27,6 +27,12 @@ int capi::report(llvm::Error error) {
   return -1;
 }
 
+std::string &capi::getText() {
+  static thread_local std::string text;
+  text.clear();
+  return text;
+}
+
 const char *attnc_version(void) { return ATTNC_VERSION; }
 
 const char *attnc_last_error(void) { return getLastError().c_str(); }
@@ -53,6 +59,12 @@ llvm::Expected<KernelOptions> capi::getOptions(const attnc_options *caller) {
   if (given.entry)
     options.entry = given.entry;
   options.device = given.device;
+  if (given.backend) {
+    llvm::Expected<Backend> backend = parseBackend(given.backend);
+    if (!backend)
+      return backend.takeError();
+    options.backend = *backend;
+  }
   if (given.cache_dir) {
     options.cache.reset();
     if (llvm::StringRef(given.cache_dir) != "off")

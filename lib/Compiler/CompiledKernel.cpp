@@ -73,6 +73,14 @@ attn::getSharedDevice(const KernelOptions &options) {
 // Compiling
 //===----------------------------------------------------------------------===//
 
+Backend attn::getBackend(const KernelOptions &options) {
+  const std::optional<Backend> named =
+      options.backend ? options.backend : BackendScope::getCurrent();
+  if (named == Backend::Auto)
+    return Backend::Fused;
+  return named.value_or(getBackend(options.variant));
+}
+
 /// The assembler as it is now, or "" for none: another one makes other code.
 static std::string describePtxas() {
   llvm::Expected<std::string> path = findPtxas();
@@ -97,7 +105,7 @@ static std::string getCacheKey(llvm::StringRef text,
       device.isGPU() ? describePtxas() : getHostDescription();
   return DiskCache::getKey({getSourceHash(), LLVM_VERSION_STRING, text,
                             options.target, options.entry,
-                            mlir::attn::stringifyVariant(options.variant),
+                            stringifyBackend(getBackend(options)),
                             device.isGPU() ? device.getName() : "cpu",
                             toolchain, options.avoidsTMA ? "no TMA" : ""});
 }
@@ -131,6 +139,8 @@ compileModule(mlir::ModuleOp module, const CompileOptions &options) {
     return manifest.takeError();
   Compilation result;
   result.module.manifest = std::move(*manifest);
+  if (options.usesCudnn)
+    return result;
   if (auto gpuModule = getGPUModule(**lowered)) {
     llvm::Expected<std::string> ptx =
         mlir::attn::translateToPTX(gpuModule, options.target);
@@ -160,7 +170,9 @@ static llvm::Expected<Compilation> compileText(llvm::StringRef text,
   if (!module)
     return errors.takeError("the text can't be parsed");
   CompileOptions compileOptions;
-  compileOptions.variant = options.variant;
+  const Backend backend = getBackend(options);
+  compileOptions.usesCudnn = backend == Backend::Cudnn;
+  compileOptions.variant = getVariant(backend).value_or(options.variant);
   compileOptions.entry = options.entry;
   compileOptions.avoidsTMA = options.avoidsTMA;
   compileOptions.target =
@@ -211,7 +223,9 @@ CompiledKernel::Impl::load(const CachedModule &module,
   impl->origin = origin;
   impl->manifestText = module.manifest;
   KernelCode code;
-  if (impl->device->isGPU()) {
+  if (manifest->usesCudnn()) {
+    // The device loads it.
+  } else if (impl->device->isGPU()) {
     code.image = module.image;
   } else {
     auto cpu = CpuJit::load(module.image);
@@ -238,7 +252,9 @@ CompiledKernel::Impl::create(llvm::StringRef text,
   if (!device)
     return device.takeError();
   std::string key;
-  if (options.cache) {
+  // What is made of a call of cuDNN is no longer than its text.
+  const bool isCached = options.cache && getBackend(options) != Backend::Cudnn;
+  if (isCached) {
     HostWorkTimer timer(HostWork::Lookup);
     key = getCacheKey(text, options, **device);
     std::optional<CachedModule> found = options.cache->lookup(key);
@@ -255,7 +271,7 @@ CompiledKernel::Impl::create(llvm::StringRef text,
   llvm::Expected<Compilation> compiled = compileText(text, options, **device);
   if (!compiled)
     return compiled.takeError();
-  timer.finish(mlir::attn::stringifyVariant(options.variant));
+  timer.finish(stringifyBackend(getBackend(options)));
   auto impl = load(compiled->module, *device, Origin::Compiled);
   if (!impl && compiled->module.image != compiled->ptx &&
       !compiled->ptx.empty()) {
@@ -264,7 +280,7 @@ CompiledKernel::Impl::create(llvm::StringRef text,
     compiled->module.image = std::move(compiled->ptx);
     impl = load(compiled->module, *device, Origin::Compiled);
   }
-  if (!impl || !options.cache)
+  if (!impl || !isCached)
     return impl;
   if (llvm::Error error = options.cache->store(key, compiled->module)) {
     const std::string reason = llvm::toString(std::move(error));
@@ -317,12 +333,13 @@ private:
 llvm::Expected<CompiledKernel>
 CompiledKernel::compile(llvm::StringRef text, const KernelOptions &options) {
   HostWorkTimer timer(HostWork::Lookup);
+  const Backend backend = getBackend(options);
   // No name has a zero byte.
   llvm::SmallString<128> key;
   llvm::raw_svector_ostream(key)
       << options.target << '\0' << options.entry << '\0'
-      << mlir::attn::stringifyVariant(options.variant) << '\0' << options.device
-      << '\0' << options.avoidsTMA << '\0' << text;
+      << stringifyBackend(backend) << '\0' << options.device << '\0'
+      << options.avoidsTMA << '\0' << text;
   std::shared_ptr<MemoryCache::Slot> slot = MemoryCache::get().getSlot(key);
   std::lock_guard<std::mutex> lock(slot->mutex);
   if (slot->impl) {
@@ -334,6 +351,7 @@ CompiledKernel::compile(llvm::StringRef text, const KernelOptions &options) {
     slot->impl = std::move(*impl);
     slot->impl->text = text;
     slot->impl->options = options;
+    slot->impl->options.backend = backend;
   }
   return CompiledKernel(slot->impl);
 }

@@ -205,24 +205,6 @@ static tile::KernelOp lowerToKVRanges(ModuleOp module,
   return *module.getOps<tile::KernelOp>().begin();
 }
 
-namespace {
-/// Says which pass runs.
-class PassTeller : public PassInstrumentation {
-public:
-  explicit PassTeller(std::function<void(StringRef)> onPass)
-      : onPass(std::move(onPass)) {}
-
-  void runBeforePass(Pass *pass, Operation *) override {
-    // Adaptors of nested pass managers have no name.
-    if (!pass->getArgument().empty())
-      onPass(pass->getArgument());
-  }
-
-private:
-  std::function<void(StringRef)> onPass;
-};
-} // namespace
-
 namespace attn {
 
 llvm::Expected<OwningOpRef<ModuleOp>> lower(ModuleOp module,
@@ -232,6 +214,11 @@ llvm::Expected<OwningOpRef<ModuleOp>> lower(ModuleOp module,
   OwningOpRef<ModuleOp> clone = cloneEntry(module, options, target, entry);
   if (!clone)
     return llvm::createStringError("can't compile the module");
+  if (options.usesCudnn && !target->isGPU) {
+    emitError(entry.getLoc()) << "cuDNN needs a GPU, the target is "
+                              << target->name << "; choose another backend";
+    return llvm::createStringError("can't compile the module");
+  }
 
   PassManager pm(module.getContext(), ModuleOp::getOperationName());
   llvm::Error dumpError = llvm::Error::success();
@@ -247,20 +234,21 @@ llvm::Expected<OwningOpRef<ModuleOp>> lower(ModuleOp module,
     pm.addInstrumentation(
         std::make_unique<StageDumper>(options.dumpStages, dumpError));
   }
-  const auto &kernels = chooseKernels(entry, options, *target);
-  mlir::attn::buildAttnPipeline(pm, options.variant, kernels);
-  if (options.onPass)
-    pm.addInstrumentation(std::make_unique<PassTeller>(options.onPass));
+  const auto *kernels = target;
+  if (options.usesCudnn) {
+    mlir::attn::buildCudnnPipeline(pm);
+  } else {
+    kernels = &chooseKernels(entry, options, *target);
+    mlir::attn::buildAttnPipeline(pm, options.variant, *kernels);
+  }
   LogicalResult result = pm.run(*clone);
-  if (options.onPass)
-    options.onPass("");
   if (dumpError)
     return std::move(dumpError);
   if (failed(result))
     return llvm::createStringError("lowering failed");
-  if (&kernels != target)
+  if (kernels != target)
     (*clone)->setAttr(kKernelTargetAttrName,
-                      StringAttr::get(module.getContext(), kernels.name));
+                      StringAttr::get(module.getContext(), kernels->name));
   return clone;
 }
 
@@ -307,6 +295,8 @@ llvm::Expected<CompiledProgram> compile(ModuleOp module,
     return manifest.takeError();
   CompiledProgram program;
   program.manifest = std::move(*manifest);
+  if (options.usesCudnn)
+    return program;
   if (auto gpuModule = getGPUModule(**lowered)) {
     auto ptx = mlir::attn::translateToPTX(gpuModule, options.target);
     if (!ptx)

@@ -1,6 +1,8 @@
 //===- Manifest.cpp - The manifest of a lowered module --------------------===//
 
+#include "attn/Compiler/Backend.h"
 #include "attn/Compiler/Compiler.h"
+#include "attn/Dialect/Tile/IR/TileOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -54,12 +56,25 @@ static json::Object describeKernel(LLVM::LLVMFuncOp kernel, bool isGPU) {
   return result;
 }
 
+/// What a library brings; its plan's arguments say all.
+static json::Object describeLibraryKernel(tile::KernelOp kernel,
+                                          StringRef library) {
+  return json::Object{
+      {"name", kernel.getName()},      {"library", library},
+      {"block", json::Array{1, 1, 1}}, {"cluster", json::Array{1, 1, 1}},
+      {"dynamic_smem_bytes", 0},       {"static_smem_bytes", 0}};
+}
+
 /// The kernels that the plan launches, each once, in order of first launch.
 static json::Array describeKernels(ModuleOp module, DictionaryAttr plan,
                                    bool isGPU) {
   llvm::StringMap<LLVM::LLVMFuncOp> functions;
   module.walk([&](LLVM::LLVMFuncOp func) { functions[func.getName()] = func; });
   llvm::MapVector<StringRef, json::Object> kernels;
+  for (auto kernel : module.getOps<tile::KernelOp>())
+    if (auto library = kernel->getAttrOfType<StringAttr>("attn.library"))
+      kernels[kernel.getName()] =
+          describeLibraryKernel(kernel, library.getValue());
   for (Attribute step : plan.getAs<ArrayAttr>("plan")) {
     auto name = cast<DictionaryAttr>(step).getAs<StringAttr>("kernel");
     if (!name || kernels.contains(name))
@@ -86,7 +101,9 @@ llvm::Expected<std::string> emitManifest(ModuleOp lowered,
   manifest["version"] = 1;
   manifest["producer"] =
       json::Object{{"attnc", ATTNC_VERSION}, {"llvm", LLVM_VERSION_STRING}};
-  manifest["variant"] = mlir::attn::stringifyVariant(options.variant);
+  manifest["variant"] = options.usesCudnn
+                            ? stringifyBackend(Backend::Cudnn)
+                            : mlir::attn::stringifyVariant(options.variant);
   manifest["target"] = options.target;
   auto kernelTarget = lowered->getAttrOfType<StringAttr>(kKernelTargetAttrName);
   manifest["kernel_target"] =

@@ -123,6 +123,15 @@ void attn::buildKVRangesPipeline(OpPassManager &pm, const TargetInfo &target) {
   pm.nest<tile::KernelOp>().addPass(tile::createTileSplitKVRanges());
 }
 
+void attn::buildCudnnPipeline(OpPassManager &pm) {
+  pm.addNestedPass<func::FuncOp>(createAttnInsertChecks());
+  pm.addPass(createAttnBufferize());
+  pm.addPass(createConvertAttnToCudnn());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  pm.addPass(createConvertHostToPlan());
+}
+
 /// PassPipelineRegistration with a check of the target's name.
 static void registerPipeline(Variant variant, StringRef description) {
   auto build = [variant](OpPassManager &pm, StringRef text,
@@ -160,6 +169,8 @@ void attn::registerAttncPasses() {
   registerPipeline(Variant::Math,
                    "Lowers attention to the reference sequence in f32");
   registerPipeline(Variant::Fused, "Lowers attention to one fused kernel");
+  PassPipelineRegistration<>(
+      "attn-cudnn", "Lowers attention to a call of cuDNN", buildCudnnPipeline);
   PassPipelineRegistration<>(
       "tile-to-sm80", "Lowers tile kernels to GPU kernels for sm_80",
       [](OpPassManager &pm) {

@@ -65,6 +65,13 @@ RecordingDevice::load(const KernelCode &code) {
   return std::make_unique<RecordingModule>(std::move(*module));
 }
 
+llvm::Expected<std::unique_ptr<LoadedModule>> RecordingDevice::loadCudnn() {
+  llvm::Expected<std::unique_ptr<LoadedModule>> module = device.loadCudnn();
+  if (!module)
+    return module.takeError();
+  return std::make_unique<RecordingModule>(std::move(*module));
+}
+
 //===----------------------------------------------------------------------===//
 // Timing
 //===----------------------------------------------------------------------===//

@@ -45,6 +45,7 @@ public:
   }
   llvm::Expected<std::unique_ptr<LoadedModule>>
   load(const KernelCode &code) override;
+  llvm::Expected<std::unique_ptr<LoadedModule>> loadCudnn() override;
   llvm::Expected<DeviceAddress> allocate(int64_t bytes) override {
     return device.allocate(bytes);
   }

@@ -1,9 +1,12 @@
 //===- CudaDevice.cpp - Kernels on an NVIDIA GPU --------------------------===//
 
 #include "CudaDriver.h"
+#include "Cudnn.h"
+#include "GpuKernel.h"
 #include "Nvml.h"
 #include "attn/Runtime/Device.h"
 #include "llvm/Support/MathExtras.h"
+#include <mutex>
 
 using namespace attn;
 using namespace attn::cuda;
@@ -22,8 +25,7 @@ static CUstream toCUstream(Stream stream) {
 
 namespace {
 
-/// The GPU as everything that runs on it sees it: its primary context, current
-/// only during our calls, so that the caller's own is never replaced.
+/// The GPU as everything that runs on it sees it, in its primary context.
 struct GpuContext {
   const Driver &driver;
   CUcontext context;
@@ -35,37 +37,10 @@ struct GpuContext {
   }
 };
 
-class ScopedContext {
+class CudaKernel : public GpuKernel {
 public:
-  explicit ScopedContext(const GpuContext &gpu) : driver(gpu.driver) {
-    driver.CtxPushCurrent(gpu.context);
-  }
-  ~ScopedContext() {
-    CUcontext popped;
-    driver.CtxPopCurrent(&popped);
-  }
+  explicit CudaKernel(const GpuContext &gpu) : gpu(gpu) {}
 
-private:
-  const Driver &driver;
-};
-
-/// Allows calls that a capture forbids by default, since they could belong to
-/// it: memory that we allocate while a caller captures a launch does not.
-class ScopedRelaxedCapture {
-public:
-  explicit ScopedRelaxedCapture(const GpuContext &gpu) : driver(gpu.driver) {
-    driver.ThreadExchangeStreamCaptureMode(&mode);
-  }
-  ~ScopedRelaxedCapture() { driver.ThreadExchangeStreamCaptureMode(&mode); }
-
-private:
-  const Driver &driver;
-  /// The mode to set, then the one to restore.
-  int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-};
-
-class CudaKernel : public LoadedKernel {
-public:
   /// Opts in to the shared memory that `kernel` asks for, and reads what the
   /// driver knows of the function.
   static llvm::Expected<std::unique_ptr<LoadedKernel>>
@@ -74,14 +49,16 @@ public:
   std::optional<KernelResources> getResources() const override {
     return resources;
   }
-
-  CUfunction function = nullptr;
-  Kernel kernel;
+  llvm::Error launch(int64_t grid, llvm::MutableArrayRef<void *> params,
+                     Stream stream) override;
 
 private:
-  llvm::Error optInToSharedMemory(const GpuContext &gpu);
-  llvm::Error readResources(const GpuContext &gpu);
+  llvm::Error optInToSharedMemory();
+  llvm::Error readResources();
 
+  const GpuContext &gpu;
+  CUfunction function = nullptr;
+  Kernel kernel;
   KernelResources resources;
 };
 
@@ -90,7 +67,7 @@ public:
   CudaModule(const GpuContext &gpu, CUmodule module)
       : gpu(gpu), module(module) {}
   ~CudaModule() override {
-    ScopedContext scope(gpu);
+    ScopedContext scope(gpu.driver, gpu.context);
     gpu.driver.ModuleUnload(module);
   }
 
@@ -106,7 +83,7 @@ class CudaEvent : public Event {
 public:
   CudaEvent(const GpuContext &gpu, CUevent event) : event(event), gpu(gpu) {}
   ~CudaEvent() override {
-    ScopedContext scope(gpu);
+    ScopedContext scope(gpu.driver, gpu.context);
     gpu.driver.EventDestroy(event);
   }
   const CUevent event;
@@ -121,7 +98,8 @@ public:
                                                         int ordinal);
   ~CudaDevice() override {
     {
-      ScopedContext scope(gpu);
+      ScopedContext scope(gpu.driver, gpu.context);
+      cudnn.reset();
       gpu.driver.StreamDestroy(gpu.stream);
     }
     gpu.driver.DevicePrimaryCtxRelease(device);
@@ -149,11 +127,12 @@ public:
 
   llvm::Expected<std::unique_ptr<LoadedModule>>
   load(const KernelCode &code) override;
+  llvm::Expected<std::unique_ptr<LoadedModule>> loadCudnn() override;
 
   llvm::Expected<DeviceAddress> allocate(int64_t bytes) override;
   void free(DeviceAddress address) override {
-    ScopedContext scope(gpu);
-    ScopedRelaxedCapture relaxed(gpu);
+    ScopedContext scope(gpu.driver, gpu.context);
+    ScopedRelaxedCapture relaxed(gpu.driver);
     gpu.driver.MemFree(address);
   }
 
@@ -179,7 +158,7 @@ public:
   llvm::Error record(Event &event) override;
   llvm::Error synchronize(Stream stream) override;
   llvm::Error synchronizeAll() override {
-    ScopedContext scope(gpu);
+    ScopedContext scope(gpu.driver, gpu.context);
     return gpu.check(gpu.driver.CtxSynchronize(), "cuCtxSynchronize");
   }
   llvm::Expected<double> getElapsedMicroseconds(Event &start,
@@ -201,6 +180,9 @@ private:
   int computeCapability = 0;
   int64_t cacheBytes = 0;
   int64_t numSMs = 0;
+  std::mutex cudnnMutex;
+  /// Once it is asked for.
+  std::unique_ptr<CudnnContext> cudnn;
 };
 
 } // namespace
@@ -209,7 +191,7 @@ private:
 // Modules and kernels
 //===----------------------------------------------------------------------===//
 
-llvm::Error CudaKernel::optInToSharedMemory(const GpuContext &gpu) {
+llvm::Error CudaKernel::optInToSharedMemory() {
   const int64_t bytes = kernel.dynamicSharedBytes;
   if (bytes == 0)
     return llvm::Error::success();
@@ -233,7 +215,7 @@ llvm::Error CudaKernel::optInToSharedMemory(const GpuContext &gpu) {
                    "cuFuncSetAttribute");
 }
 
-llvm::Error CudaKernel::readResources(const GpuContext &gpu) {
+llvm::Error CudaKernel::readResources() {
   auto getAttribute = [&](CUfunction_attribute attribute, int &value) {
     return gpu.check(gpu.driver.FuncGetAttribute(&value, attribute, function),
                      "cuFuncGetAttribute");
@@ -271,14 +253,24 @@ llvm::Error CudaKernel::readResources(const GpuContext &gpu) {
 llvm::Expected<std::unique_ptr<LoadedKernel>>
 CudaKernel::create(const GpuContext &gpu, CUfunction function,
                    const Kernel &kernel) {
-  auto loaded = std::make_unique<CudaKernel>();
+  auto loaded = std::make_unique<CudaKernel>(gpu);
   loaded->function = function;
   loaded->kernel = kernel;
-  if (llvm::Error error = loaded->optInToSharedMemory(gpu))
+  if (llvm::Error error = loaded->optInToSharedMemory())
     return std::move(error);
-  if (llvm::Error error = loaded->readResources(gpu))
+  if (llvm::Error error = loaded->readResources())
     return std::move(error);
   return loaded;
+}
+
+llvm::Error CudaKernel::launch(int64_t grid,
+                               llvm::MutableArrayRef<void *> params,
+                               Stream stream) {
+  return gpu.check(gpu.driver.LaunchKernel(
+                       function, grid, 1, 1, kernel.block[0], kernel.block[1],
+                       kernel.block[2], kernel.dynamicSharedBytes,
+                       toCUstream(stream), params.data(), /*extra=*/nullptr),
+                   "launch of '" + kernel.name + "'");
 }
 
 llvm::Expected<std::unique_ptr<LoadedKernel>>
@@ -286,7 +278,7 @@ CudaModule::getKernel(const Kernel &kernel) {
   if (kernel.cluster != std::array<int64_t, 3>{1, 1, 1})
     return llvm::createStringError("kernel '" + kernel.name +
                                    "': clusters are not supported yet");
-  ScopedContext scope(gpu);
+  ScopedContext scope(gpu.driver, gpu.context);
   CUfunction function;
   if (llvm::Error error = gpu.check(
           gpu.driver.ModuleGetFunction(&function, module, kernel.name.c_str()),
@@ -299,7 +291,7 @@ llvm::Expected<std::unique_ptr<LoadedModule>>
 CudaDevice::load(const KernelCode &code) {
   if (code.image.empty())
     return llvm::createStringError("no GPU code was given");
-  ScopedContext scope(gpu);
+  ScopedContext scope(gpu.driver, gpu.context);
   std::string log(kLogBytes, '\0');
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER,
                             CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
@@ -316,6 +308,18 @@ CudaDevice::load(const KernelCode &code) {
   const llvm::StringRef text = llvm::StringRef(log.c_str()).trim();
   return llvm::createStringError(message +
                                  (text.empty() ? "" : "\n" + text.str()));
+}
+
+llvm::Expected<std::unique_ptr<LoadedModule>> CudaDevice::loadCudnn() {
+  ScopedContext scope(gpu.driver, gpu.context);
+  std::lock_guard<std::mutex> lock(cudnnMutex);
+  if (!cudnn) {
+    auto created = CudnnContext::create(gpu.driver, gpu.context);
+    if (!created)
+      return created.takeError();
+    cudnn = std::move(*created);
+  }
+  return createCudnnModule(*cudnn, *this);
 }
 
 //===----------------------------------------------------------------------===//
@@ -348,7 +352,7 @@ llvm::Expected<std::unique_ptr<Device>> CudaDevice::create(const Driver &driver,
 }
 
 llvm::Error CudaDevice::initialize() {
-  ScopedContext scope(gpu);
+  ScopedContext scope(gpu.driver, gpu.context);
   char buffer[256] = "";
   if (llvm::Error error = gpu.check(
           gpu.driver.DeviceGetName(buffer, sizeof(buffer) - 1, device),
@@ -424,8 +428,8 @@ llvm::Error CudaDevice::checkTarget(llvm::StringRef target) const {
 }
 
 llvm::Expected<DeviceAddress> CudaDevice::allocate(int64_t bytes) {
-  ScopedContext scope(gpu);
-  ScopedRelaxedCapture relaxed(gpu);
+  ScopedContext scope(gpu.driver, gpu.context);
+  ScopedRelaxedCapture relaxed(gpu.driver);
   CUdeviceptr address;
   if (llvm::Error error =
           gpu.check(gpu.driver.MemAlloc(&address, std::max<int64_t>(bytes, 1)),
@@ -438,7 +442,7 @@ llvm::Error CudaDevice::upload(DeviceAddress dst, const void *src,
                                int64_t bytes) {
   if (bytes == 0)
     return llvm::Error::success();
-  ScopedContext scope(gpu);
+  ScopedContext scope(gpu.driver, gpu.context);
   if (llvm::Error error =
           gpu.check(gpu.driver.MemcpyHtoDAsync(dst, src, bytes, gpu.stream),
                     "cuMemcpyHtoDAsync"))
@@ -450,7 +454,7 @@ llvm::Error CudaDevice::upload(DeviceAddress dst, const void *src,
 llvm::Error CudaDevice::download(void *dst, DeviceAddress src, int64_t bytes) {
   if (bytes == 0)
     return llvm::Error::success();
-  ScopedContext scope(gpu);
+  ScopedContext scope(gpu.driver, gpu.context);
   if (llvm::Error error =
           gpu.check(gpu.driver.MemcpyDtoHAsync(dst, src, bytes, gpu.stream),
                     "cuMemcpyDtoHAsync"))
@@ -464,7 +468,7 @@ llvm::Expected<uint64_t> CudaDevice::getStreamId(Stream stream) const {
   // stream is destroyed.
   if (!gpu.driver.StreamGetId)
     return reinterpret_cast<uintptr_t>(stream.handle);
-  ScopedContext scope(gpu);
+  ScopedContext scope(gpu.driver, gpu.context);
   unsigned long long id = 0;
   if (llvm::Error error = gpu.check(
           gpu.driver.StreamGetId(toCUstream(stream), &id), "cuStreamGetId"))
@@ -473,7 +477,7 @@ llvm::Expected<uint64_t> CudaDevice::getStreamId(Stream stream) const {
 }
 
 llvm::Expected<bool> CudaDevice::isCapturing(Stream stream) const {
-  ScopedContext scope(gpu);
+  ScopedContext scope(gpu.driver, gpu.context);
   int status = 0;
   if (llvm::Error error =
           gpu.check(gpu.driver.StreamIsCapturing(toCUstream(stream), &status),
@@ -486,7 +490,7 @@ llvm::Error CudaDevice::copy(DeviceAddress dst, DeviceAddress src,
                              int64_t bytes, Stream stream) {
   if (bytes == 0)
     return llvm::Error::success();
-  ScopedContext scope(gpu);
+  ScopedContext scope(gpu.driver, gpu.context);
   return gpu.check(
       gpu.driver.MemcpyDtoDAsync(dst, src, bytes, toCUstream(stream)),
       "cuMemcpyDtoDAsync");
@@ -496,7 +500,7 @@ llvm::Error CudaDevice::memset(DeviceAddress dst, uint8_t value, int64_t bytes,
                                Stream stream) {
   if (bytes == 0)
     return llvm::Error::success();
-  ScopedContext scope(gpu);
+  ScopedContext scope(gpu.driver, gpu.context);
   return gpu.check(
       gpu.driver.MemsetD8Async(dst, value, bytes, toCUstream(stream)),
       "cuMemsetD8Async");
@@ -534,7 +538,7 @@ llvm::Error CudaDevice::encodeTensorMap(DeviceAddress address,
     return llvm::createStringError(
         "the CUDA driver is too old: it has no cuTensorMapEncodeTiled");
   const llvm::SmallVector<uint32_t, 5> elementStrides(shape.dims.size(), 1);
-  ScopedContext scope(gpu);
+  ScopedContext scope(gpu.driver, gpu.context);
   return gpu.check(
       gpu.driver.TensorMapEncodeTiled(
           &map, getTensorMapDataType(shape.dtype), shape.dims.size(),
@@ -549,19 +553,12 @@ llvm::Error CudaDevice::encodeTensorMap(DeviceAddress address,
 llvm::Error CudaDevice::launch(LoadedKernel &loaded, int64_t grid,
                                llvm::MutableArrayRef<void *> params,
                                Stream stream) {
-  const auto &cudaKernel = static_cast<CudaKernel &>(loaded);
-  const Kernel &kernel = cudaKernel.kernel;
-  ScopedContext scope(gpu);
-  return gpu.check(
-      gpu.driver.LaunchKernel(cudaKernel.function, grid, 1, 1, kernel.block[0],
-                              kernel.block[1], kernel.block[2],
-                              kernel.dynamicSharedBytes, toCUstream(stream),
-                              params.data(), /*extra=*/nullptr),
-      "launch of '" + kernel.name + "'");
+  ScopedContext scope(gpu.driver, gpu.context);
+  return static_cast<GpuKernel &>(loaded).launch(grid, params, stream);
 }
 
 llvm::Expected<std::unique_ptr<Event>> CudaDevice::createEvent() {
-  ScopedContext scope(gpu);
+  ScopedContext scope(gpu.driver, gpu.context);
   CUevent event;
   if (llvm::Error error =
           gpu.check(gpu.driver.EventCreate(&event, 0), "cuEventCreate"))
@@ -570,22 +567,22 @@ llvm::Expected<std::unique_ptr<Event>> CudaDevice::createEvent() {
 }
 
 llvm::Error CudaDevice::record(Event &event) {
-  ScopedContext scope(gpu);
+  ScopedContext scope(gpu.driver, gpu.context);
   return gpu.check(
       gpu.driver.EventRecord(static_cast<CudaEvent &>(event).event, gpu.stream),
       "cuEventRecord");
 }
 
 llvm::Error CudaDevice::synchronize(Stream stream) {
-  ScopedContext scope(gpu);
-  ScopedRelaxedCapture relaxed(gpu);
+  ScopedContext scope(gpu.driver, gpu.context);
+  ScopedRelaxedCapture relaxed(gpu.driver);
   return gpu.check(gpu.driver.StreamSynchronize(toCUstream(stream)),
                    "cuStreamSynchronize");
 }
 
 llvm::Expected<double> CudaDevice::getElapsedMicroseconds(Event &start,
                                                           Event &end) {
-  ScopedContext scope(gpu);
+  ScopedContext scope(gpu.driver, gpu.context);
   float milliseconds = 0;
   if (llvm::Error error =
           gpu.check(gpu.driver.EventElapsedTime(

@@ -148,6 +148,37 @@ struct Driver {
   llvm::Error check(CUresult result, llvm::StringRef call) const;
 };
 
+/// Makes a context current during our calls only, so that the caller's own is
+/// never replaced.
+class ScopedContext {
+public:
+  ScopedContext(const Driver &driver, CUcontext context) : driver(driver) {
+    driver.CtxPushCurrent(context);
+  }
+  ~ScopedContext() {
+    CUcontext popped;
+    driver.CtxPopCurrent(&popped);
+  }
+
+private:
+  const Driver &driver;
+};
+
+/// Allows calls that a capture forbids by default, since they could belong to
+/// it: memory that we allocate while a caller captures a launch does not.
+class ScopedRelaxedCapture {
+public:
+  explicit ScopedRelaxedCapture(const Driver &driver) : driver(driver) {
+    driver.ThreadExchangeStreamCaptureMode(&mode);
+  }
+  ~ScopedRelaxedCapture() { driver.ThreadExchangeStreamCaptureMode(&mode); }
+
+private:
+  const Driver &driver;
+  /// The mode to set, then the one to restore.
+  int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
 } // namespace attn::cuda
 
 #endif // ATTN_LIB_RUNTIME_CUDADRIVER_H

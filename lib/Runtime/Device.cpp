@@ -16,6 +16,10 @@ llvm::Error Device::encodeTensorMap(DeviceAddress, const TensorMapShape &,
   return llvm::createStringError(getName() + " has no tensor maps");
 }
 
+llvm::Expected<std::unique_ptr<LoadedModule>> Device::loadCudnn() {
+  return llvm::createStringError("cuDNN needs a GPU, this is " + getName());
+}
+
 llvm::StringRef attn::getBestTarget(const Device &device) {
   if (!device.isGPU())
     return "cpu";

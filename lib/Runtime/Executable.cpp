@@ -32,7 +32,8 @@ Executable::create(Manifest manifest, const KernelCode &code, Device &device) {
     return std::move(error);
   std::unique_ptr<Executable> executable(
       new Executable(std::move(manifest), device));
-  llvm::Expected<std::unique_ptr<LoadedModule>> module = device.load(code);
+  llvm::Expected<std::unique_ptr<LoadedModule>> module =
+      executable->manifest.usesCudnn() ? device.loadCudnn() : device.load(code);
   if (!module)
     return module.takeError();
   executable->module = std::move(*module);

@@ -1,6 +1,7 @@
 //===- Manifest.cpp - Parsing and validating manifests --------------------===//
 
 #include "attn/Runtime/Manifest.h"
+#include "attn/Runtime/CudnnKernel.h"
 #include "attn/Runtime/JSONUtils.h"
 #include "attn/Runtime/Tensor.h"
 #include "llvm/ADT/STLExtras.h"
@@ -317,6 +318,12 @@ bool ManifestParser::parseKernel(const Value &value, Path path) {
   if (kernel.getThreadsPerBlock() > kMaxThreadsPerBlock)
     return fail(path.field("block"), "more than 1024 threads in a block");
   kernel.schedule = json->getString("schedule").value_or("").str();
+  kernel.library = json->getString("library").value_or("").str();
+  if (!kernel.library.empty() && kernel.library != kCudnnLibrary)
+    return fail(path.field("library"), "needs 'cudnn', or no such key");
+  if (!manifest.kernels.empty() &&
+      kernel.library != manifest.kernels.front().library)
+    return fail(path.field("library"), "needs that of the first kernel");
   manifest.kernels.push_back(std::move(kernel));
   return true;
 }

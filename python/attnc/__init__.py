@@ -12,7 +12,8 @@ numpy arrays on the CPU. Nothing is copied.
 
 import sys as _sys
 
-from ._attention import attention
+from ._attention import attention, explain
+from ._backend import Explanation, backend
 from ._kernel import Kernel, compile
 from ._library import AttncError, version
 from ._profile import Profile, profile
@@ -20,5 +21,7 @@ from ._profile import Profile, profile
 if "torch" in _sys.modules:
     from . import _torch  # noqa: F401
 
-__all__ = ["AttncError", "Kernel", "Profile", "attention", "compile", "profile", "version"]
+__all__ = [
+    "AttncError", "Explanation", "Kernel", "Profile", "attention", "backend", "compile", "explain", "profile", "version",
+]  # fmt: skip
 __version__ = "0.1.0"

@@ -4,10 +4,7 @@ import functools
 import re
 import sys
 
-from . import _kernel, _replay, _tensors
-
-# All compile to kernels of ours; "auto" is the fused one, which serves every operator.
-_VARIANTS = {"auto": "fused", "fused": "fused", "naive": "naive", "inplace": "inplace", "math": "math"}
+from . import _backend, _kernel, _replay, _tensors
 
 _replays = _replay.Replays()
 
@@ -39,7 +36,7 @@ def attention(
     seqused_k=None,
     block_table=None,
     captures_unchanged=False,
-    backend="auto",
+    backend=None,
     out=None,
     stream=None,
 ):
@@ -73,8 +70,9 @@ def attention(
     pages [pages, Hkv, page, D], and seqused_k is needed. FlashAttention's
     layouts are views: q.transpose(0, 1)[None], k_cache.transpose(1, 2).
 
-    `backend`: "auto", "fused", "naive",
-    "inplace", "math".
+    `backend`: "auto" (the fused kernel), "fused", "naive", "inplace", "math" or
+    "cudnn"; by default that of `with attnc.backend(...)`, else "auto". One that
+    is named and can't serve a call is an error; explain() says why, of each.
 
     Kernels are compiled once for each kind of operator; all batches and lengths
     share one. Under torch.compile, this is the operator torch.ops.attnc.attention.
@@ -99,6 +97,8 @@ def attention(
         others = (
             attn_mask, alibi_slopes, sink, q_descale, k_descale, v_descale, cu_seqlens_q, cu_seqlens_k, seqused_k, block_table,
         )  # fmt: skip
+    if backend is None:
+        backend = _backend.current()
     rules = (
         is_causal, window_size if type(window_size) is tuple else tuple(window_size), softcap, scale, score_mod, mask_mod,
         return_lse, batch_invariant, backend, enable_gqa,
@@ -127,18 +127,47 @@ def run(q, k, v, others, rules, out=None, stream=None, captures_unchanged=False)
     return result
 
 
+def explain(
+    q, k, v, *, attn_mask=None, is_causal=False, window_size=(-1, -1), softcap=0.0, alibi_slopes=None, sink=None,
+    scale=None, q_descale=None, k_descale=None, v_descale=None, enable_gqa=True, score_mod=None, mask_mod=None,
+    return_lse=False, batch_invariant=False, cu_seqlens_q=None, cu_seqlens_k=None, seqused_k=None, block_table=None,
+    backend=None, target=None,
+):  # fmt: skip
+    """Says of each backend whether attention() with these arguments would use it, could, or why it can't.
+
+    An Explanation: print it, or see `chosen` and `backends`. Nothing is run.
+    `target`: as of compile(), instead of that of the tensors' device: "sm_90a"
+    explains on a machine without such a GPU.
+    """
+    others = (
+        attn_mask, alibi_slopes, sink, q_descale, k_descale, v_descale, cu_seqlens_q, cu_seqlens_k, seqused_k, block_table,
+    )  # fmt: skip
+    backend = _backend.check(_backend.current() if backend is None else backend)
+    rules = (
+        is_causal, tuple(window_size), softcap, scale, score_mod, mask_mod, return_lse, batch_invariant, backend, enable_gqa,
+    )  # fmt: skip
+    inputs, problem = _describe(q, k, v, _spread_q_descale(others, q.shape[1]), rules, None)
+    device = _tensors.device_of(q)
+    if target is None:
+        target = "cpu" if device is None else "native"
+    return _kernel.explain(_print(*problem), inputs, target, backend, device=device or 0)
+
+
 def _prepare(q, k, v, others, rules, out):
     """(the kernel, its inputs)"""
+    inputs, problem = _describe(q, k, v, others, rules, out)
+    return _get_kernel(_tensors.device_of(q), _backend.check(rules[-2]), *problem), inputs
+
+
+def _describe(q, k, v, others, rules, out):
+    """(the inputs of a kernel, what _print makes its text of)"""
     attn_mask, alibi_slopes, sink, *others = others or (None,) * 10
     descales, sequences = others[:3], others[3:]
     cu_seqlens_q, _, _, block_table = sequences
     (
-        is_causal, window_size, softcap, scale, score_mod, mask_mod, return_lse, batch_invariant, backend, enable_gqa,
+        is_causal, window_size, softcap, scale, score_mod, mask_mod, return_lse, batch_invariant, _, enable_gqa,
     ) = rules  # fmt: skip
-    if backend not in _VARIANTS:
-        raise ValueError(f"unknown backend {backend!r}; known are {', '.join(_VARIANTS)}")
     _check_shapes(q, k, v, enable_gqa)
-    device = _tensors.device_of(q)
     captures, types = [], {}
     if attn_mask is not None:
         mask = attn_mask if len(attn_mask.shape) == 4 else attn_mask[(None,) * (4 - len(attn_mask.shape))]
@@ -175,13 +204,13 @@ def _prepare(q, k, v, others, rules, out):
             raise TypeError(f"{_SEQUENCE_OPERANDS[name]} must be an int32 tensor of {rank} dimensions")
         lengths[name] = tensor
     page = k.shape[2] if block_table is not None else None
-    kernel = _get_kernel(
+    problem = (
         dtypes, q.shape[1], k.shape[1], q.shape[3], v.shape[3], bool(is_causal),
         window_size, float(softcap), types.get("mask"), types.get("slopes"),
         None if scale is None else float(scale), score_mod, mask_mod, bool(return_lse),
-        tuple(lengths), page, _VARIANTS[backend], device, tuple(scales.items()), bool(batch_invariant),
+        tuple(lengths), page, tuple(scales.items()), bool(batch_invariant),
     )  # fmt: skip
-    return kernel, (q, k, v, *captures, *lengths.values())
+    return (q, k, v, *captures, *lengths.values()), problem
 
 
 def _spread_q_descale(others, heads):
@@ -249,23 +278,26 @@ def _check_shapes(q, k, v, enable_gqa):
 
 
 @functools.lru_cache(maxsize=256)
-def _get_kernel(
+def _get_kernel(device, backend, *problem):
+    if device is None:
+        return _kernel.compile(_print(*problem), "cpu", backend=backend)
+    return _kernel.compile(_print(*problem), "native", backend=backend, device=device)
+
+
+# --- MLIR --------------------------------------------------------------------
+
+
+def _print(
     dtypes, heads, kv_heads, qk_dim, v_dim, is_causal, window, softcap, mask_type, slopes_type, scale,
-    score_mod, mask_mod, return_lse, lengths, page, variant, device, scales, batch_invariant,
+    score_mod, mask_mod, return_lse, lengths, page, scales, batch_invariant,
 ):  # fmt: skip
     captures = {"mask": mask_type, "slopes": slopes_type}
     captures = {name: type_ for name, type_ in captures.items() if type_}
-    text = _print_module(
+    return _print_module(
         dtypes, heads, kv_heads, qk_dim, v_dim, scale, return_lse, captures, dict(scales), lengths, page,
         _print_score_mod(softcap, captures, score_mod),
         _print_mask_mod(is_causal, window, captures, mask_mod), batch_invariant,
     )  # fmt: skip
-    if device is None:
-        return _kernel.compile(text, "cpu", variant)
-    return _kernel.compile(text, "native", variant, device=device)
-
-
-# --- MLIR --------------------------------------------------------------------
 
 
 def _print_module(

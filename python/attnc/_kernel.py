@@ -4,7 +4,7 @@ import ctypes
 import json
 import os
 
-from . import _replay, _tensors
+from . import _backend, _replay, _tensors
 from ._library import Options, last_error, library
 
 _MAX_RANK = 8
@@ -128,19 +128,50 @@ def _as_tuple(out):
     return tuple(out) if isinstance(out, (tuple, list)) else (out,)
 
 
-def compile(mlir_text, target="native", variant="fused", *, entry=None, device=0, cache_dir=None):
+def _make_options(target, variant, backend, entry, device, cache_dir):
+    if backend == "cudnn":
+        _backend.find_cudnn()
+    return Options(
+        ctypes.sizeof(Options), variant.encode() if variant else None, target.encode(),
+        entry.encode() if entry else None, os.fsencode(cache_dir) if cache_dir else None, device,
+        backend.encode() if backend else None,
+    )  # fmt: skip
+
+
+def compile(mlir_text, target="native", variant=None, *, backend=None, entry=None, device=0, cache_dir=None):
     """Compiles a module with one entry function, or finds it compiled.
 
-    `target`: "native", "cpu", "sm_80" or "sm_90a"; `variant`: "fused", "naive",
-    "inplace" or "math"; `cache_dir`: the folder of compiled kernels, "off" for
-    none. Raises AttncError with the compiler's diagnostics.
+    `target`: "native", "cpu", "sm_80" or "sm_90a"; `variant`: "fused" (default),
+    "naive", "inplace" or "math"; `backend`: these, "auto" or "cudnn", instead of
+    a variant (by default that of `with attnc.backend(...)`); `cache_dir`: the
+    folder of compiled kernels, "off" for none. Raises AttncError with the
+    compiler's diagnostics.
     """
+    if backend is None and variant is None:
+        backend = _backend.current()
+    if backend is not None:
+        _backend.check(backend)
+        if variant is not None:
+            raise TypeError("variant= and backend= say the same thing; pass one of them")
     text = mlir_text.encode()
-    options = Options(
-        ctypes.sizeof(Options), variant.encode(), target.encode(), entry.encode() if entry else None,
-        os.fsencode(cache_dir) if cache_dir else None, device,
-    )  # fmt: skip
+    options = _make_options(target, variant, backend, entry, device, cache_dir)
     handle = library.attnc_compile(text, len(text), ctypes.byref(options))
     if not handle:
         raise last_error()
     return Kernel(handle)
+
+
+def explain(mlir_text, inputs, target, backend, *, device=0):
+    """Of a module's one attention and these inputs."""
+    _backend.find_cudnn()
+    text = mlir_text.encode()
+    options = _make_options(target, None, backend, None, device, None)
+    views = [_view(tensor) for tensor in inputs]
+    pointers = (ctypes.c_void_p * len(views))(*(address for address, _ in views))
+    results = []
+    for as_json in (0, 1):
+        result = library.attnc_explain(text, len(text), ctypes.byref(options), pointers, len(views), as_json)
+        if result is None:
+            raise last_error()
+        results.append(result.decode())
+    return _backend.Explanation(*results)

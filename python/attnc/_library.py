@@ -18,6 +18,7 @@ class Options(ctypes.Structure):
         ("entry", ctypes.c_char_p),
         ("cache_dir", ctypes.c_char_p),
         ("device", ctypes.c_int),
+        ("backend", ctypes.c_char_p),
     ]
 
 
@@ -28,6 +29,17 @@ _SIGNATURES = {
     "attnc_compile": (
         ctypes.c_void_p,
         [ctypes.c_char_p, ctypes.c_size_t, ctypes.POINTER(Options)],
+    ),
+    "attnc_explain": (
+        ctypes.c_char_p,
+        [
+            ctypes.c_char_p,
+            ctypes.c_size_t,
+            ctypes.POINTER(Options),
+            ctypes.c_void_p,
+            ctypes.c_size_t,
+            ctypes.c_int,
+        ],
     ),
     "attnc_release": (None, [ctypes.c_void_p]),
     "attnc_manifest": (ctypes.c_char_p, [ctypes.c_void_p]),

@@ -181,6 +181,51 @@ class AttentionTest(unittest.TestCase):
                     {"backend": backend, "is_causal": True}, mask_mod=lambda i, j: j <= i
                 )
 
+    def test_backend_scopes(self):
+        q, k, v = make()
+        with attnc.backend("naive"):
+            self.assertEqual(attnc.explain(q, k, v).chosen, "naive")
+            with attnc.backend("cudnn"):
+                with self.assertRaisesRegex(attnc.AttncError, "cuDNN needs a GPU, the target is cpu"):
+                    attnc.attention(q, k, v)
+                # What a call names wins.
+                np.testing.assert_allclose(attnc.attention(q, k, v, backend="auto"), oracle(q, k, v)[0], atol=1e-5)
+                other = []
+                thread = threading.Thread(target=lambda: other.append(attnc.explain(q, k, v).chosen))
+                thread.start()
+                thread.join()
+                self.assertEqual(other, ["fused"])
+            self.assertEqual(attnc.explain(q, k, v).chosen, "naive")
+            self.assertEqual(attnc.explain(q, k, v, backend="math").chosen, "math")
+        self.assertEqual(attnc.explain(q, k, v).chosen, "fused")
+        with self.assertRaisesRegex(ValueError, "unknown backend 'fast'; known are auto, fused"):
+            attnc.backend("fast")
+
+    def test_explain(self):
+        q, k, v = make(dtype=np.float16)
+        explanation = attnc.explain(q, k, v, is_causal=True, backend="cudnn", target="sm_90a")
+        self.assertEqual([entry["backend"] for entry in explanation.backends][0], "cudnn")
+        for arguments, reason in (
+            ({"softcap": 3.0}, "score_mod: softcap"),
+            ({"alibi_slopes": np.ones(4, np.float32)}, "score_mod: a function of the positions"),
+            ({"attn_mask": np.ones((37, 50), bool)}, "mask_mod: a tensor of i1"),
+            ({"attn_mask": np.ones((1, 50), np.float16)}, "score_mod: a bias that is the same for all queries"),
+            ({"sink": np.ones(4, np.float32)}, "a sink"),
+            ({"batch_invariant": True}, "batch_invariant"),
+        ):
+            with self.subTest(reason):
+                explanation = attnc.explain(q, k, v, backend="cudnn", target="sm_90a", **arguments)
+                self.assertIsNone(explanation.chosen)
+                self.assertEqual(explanation["cudnn"]["status"], "can't")
+                self.assertIn(reason, explanation["cudnn"]["reason"])
+                self.assertIn(reason, str(explanation))
+                self.assertEqual(explanation["fused"]["status"], "available")
+        bias, rows = np.ones((2, 1, 50, 50), np.float32), k[:, [0, 0, 1, 1]]
+        served = attnc.explain(rows, k, v, attn_mask=bias, window_size=(4, -1), target="sm_90a")["cudnn"]
+        self.assertEqual(served["status"], "available", served)
+        queries = attnc.explain(rows, k[:, :, :9], v[:, :, :9], is_causal=True, target="sm_90a")
+        self.assertIn("at least as many keys as queries", queries["cudnn"]["reason"])
+
     def test_half_and_strides(self):
         q, k, v = make(dtype=np.float16)
         # [B, N, H, D] memory, as models have it.

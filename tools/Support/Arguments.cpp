@@ -235,6 +235,11 @@ llvm::Expected<std::vector<Tensor>> InputMaker::makeRandom() const {
     llvm::Expected<Shape> shape = getShape(*argument, text);
     if (!shape)
       return shape.takeError();
+    if (sources.isWithoutData) {
+      tensors.push_back(Tensor::borrow(argument->dtype, *shape,
+                                       getRowMajorStrides(*shape), nullptr));
+      continue;
+    }
     llvm::Expected<Tensor> tensor = Tensor::allocate(argument->dtype, *shape);
     if (!tensor)
       return tensor.takeError();
@@ -316,9 +321,13 @@ static llvm::Error fillSequences(const Manifest &manifest,
 }
 
 llvm::Expected<std::vector<Tensor>>
+attn::makeInputs(const Manifest &manifest, const ArgumentSources &sources) {
+  return InputMaker(manifest, sources).make();
+}
+
+llvm::Expected<std::vector<Tensor>>
 attn::makeArguments(const Manifest &manifest, const ArgumentSources &sources) {
-  llvm::Expected<std::vector<Tensor>> inputs =
-      InputMaker(manifest, sources).make();
+  llvm::Expected<std::vector<Tensor>> inputs = makeInputs(manifest, sources);
   if (!inputs)
     return inputs.takeError();
   std::vector<Shape> inputShapes;

@@ -17,7 +17,13 @@ struct ArgumentSources {
   uint64_t seed = 0;
   /// "name=value"
   std::vector<std::string> scalars;
+  /// Tensors of --shapes get no memory: only their sizes count.
+  bool isWithoutData = false;
 };
+
+/// The inputs of the manifest, in order.
+llvm::Expected<std::vector<Tensor>> makeInputs(const Manifest &manifest,
+                                               const ArgumentSources &sources);
 
 /// One tensor an argument of the manifest: the inputs as `sources` say, the
 /// outputs of the sizes that follow from them.

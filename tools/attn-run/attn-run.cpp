@@ -4,9 +4,9 @@
 #include "../Support/DeviceChoice.h"
 #include "../Support/InputModule.h"
 #include "../Support/ProfileOptions.h"
-#include "../Support/RemarkFile.h"
 #include "../Support/Verifier.h"
 #include "attn/Analysis/TileMap.h"
+#include "attn/Compiler/Explain.h"
 #include "attn/Compiler/LoadedProgram.h"
 #include "attn/Profile/Profiler.h"
 #include "attn/Runtime/Report.h"
@@ -29,6 +29,18 @@ static cl::opt<std::string>
     variantName("variant",
                 cl::desc("naive, inplace, math, fused, or all (default fused)"),
                 cl::init("fused"), cl::cat(category));
+static cl::list<std::string> backendNames(
+    "backend", cl::CommaSeparated,
+    cl::desc("Whose code, instead of a --variant: auto, fused, naive, inplace, "
+             "math, cudnn, several of them, or all (docs/Backends.md). One "
+             "that is named and can't serve the operator is an error; of all, "
+             "those that can't say why"),
+    cl::value_desc("NAME,..."), cl::cat(category));
+static cl::opt<bool> explainBackends(
+    "explain",
+    cl::desc("Say of each backend whether it serves the operator, and why or "
+             "why not, instead of running it; --json writes it to a file"),
+    cl::cat(category));
 static cl::opt<std::string>
     entryName("entry", cl::desc("Function to run, if there are several"),
               cl::cat(category));
@@ -54,12 +66,6 @@ static cl::opt<bool>
 static cl::opt<std::string> jsonFile("json",
                                      cl::desc("Where to write the report"),
                                      cl::value_desc("FILE"), cl::cat(category));
-static cl::opt<std::string>
-    remarksFile("remarks",
-                cl::desc("Where to write the remarks and warnings of passes, "
-                         "as YAML for llvm-remarkutil; they are printed all "
-                         "the same"),
-                cl::value_desc("FILE"), cl::cat(category));
 static cl::opt<std::string> profileFile(
     "profile",
     cl::desc("Record what runs, show it kernel by kernel and explain it; with "
@@ -92,23 +98,24 @@ public:
 class Runner {
 public:
   /// With a profiler, everything is recorded; `device` is the profiler's.
-  /// With `remarks`, what the compiler says goes there too.
   Runner(mlir::ModuleOp module, Device &device, std::string target,
-         Profiler *profiler, RemarkFile *remarks)
+         Profiler *profiler)
       : module(module), device(device), target(std::move(target)),
-        profiler(profiler), remarks(remarks) {}
+        profiler(profiler) {}
 
   /// Errors are those that concern every variant; a variant's own are in its
   /// report.
-  llvm::Expected<VariantReport> run(mlir::attn::Variant variant);
+  llvm::Expected<VariantReport> run(Backend backend);
 
   const Report &getReport() const { return report; }
   Report &getReport() { return report; }
+  /// Of the backends that ran; empty before.
+  std::vector<Tensor> getInputs() const { return inputs; }
   std::vector<RegionProfile> takeProfiles() { return std::move(profiles); }
 
 private:
-  llvm::Expected<std::unique_ptr<LoadedProgram>>
-  load(mlir::attn::Variant variant, std::string &diagnosed);
+  llvm::Expected<std::unique_ptr<LoadedProgram>> load(Backend backend,
+                                                      std::string &diagnosed);
   llvm::Error prepare(const Manifest &manifest);
   llvm::Expected<VariantReport> execute(LoadedProgram &program);
   llvm::Expected<std::unique_ptr<Invocation>> runFirst(LoadedProgram &program);
@@ -120,11 +127,10 @@ private:
   Device &device;
   std::string target;
   Profiler *profiler;
-  RemarkFile *remarks;
   std::vector<RegionProfile> profiles;
   Progress progress;
   Report report;
-  std::vector<Tensor> arguments;
+  std::vector<Tensor> arguments, inputs;
   std::optional<Verifier> verifier;
 };
 
@@ -145,7 +151,7 @@ static std::string format(mlir::Diagnostic &diagnostic) {
 /// `firstError` gets the text of the first diagnostic for the report; the
 /// handler below this one prints it as well, with the source line.
 llvm::Expected<std::unique_ptr<LoadedProgram>>
-Runner::load(mlir::attn::Variant variant, std::string &firstError) {
+Runner::load(Backend backend, std::string &firstError) {
   mlir::ScopedDiagnosticHandler handler(
       module.getContext(), [&](mlir::Diagnostic &diagnostic) {
         progress.clear();
@@ -155,14 +161,11 @@ Runner::load(mlir::attn::Variant variant, std::string &firstError) {
         return mlir::failure();
       });
   CompileOptions options;
-  options.variant = variant;
+  options.usesCudnn = backend == Backend::Cudnn;
+  options.variant = getVariant(backend).value_or(mlir::attn::Variant::Fused);
   options.target = target;
   options.entry = entryName;
   std::optional<Profiler::HostSpan> span;
-  if (remarks)
-    options.onPass = [&](llvm::StringRef pass) {
-      remarks->setSource(pass.empty() ? "attnc" : pass);
-    };
   if (profiler)
     span.emplace(*profiler, HostActivity::Compile, "compile");
   return LoadedProgram::create(module, options, device);
@@ -190,6 +193,9 @@ llvm::Error Runner::prepare(const Manifest &manifest) {
   if (!made)
     return made.takeError();
   arguments = std::move(*made);
+  for (auto [argument, tensor] : llvm::zip_equal(manifest.arguments, arguments))
+    if (!argument.isOutput)
+      inputs.push_back(tensor);
   report.versions = {{"attnc", manifest.attncVersion},
                      {"llvm", manifest.llvmVersion}};
   if (!verify)
@@ -340,8 +346,8 @@ llvm::Expected<VariantReport> Runner::execute(LoadedProgram &program) {
   return result;
 }
 
-llvm::Expected<VariantReport> Runner::run(mlir::attn::Variant variant) {
-  const llvm::StringRef name = mlir::attn::stringifyVariant(variant);
+llvm::Expected<VariantReport> Runner::run(Backend backend) {
+  const llvm::StringRef name = stringifyBackend(backend);
   auto fail = [&](llvm::Error error) {
     return VariantReport::failure(name, target, std::move(error));
   };
@@ -360,7 +366,7 @@ llvm::Expected<VariantReport> Runner::run(mlir::attn::Variant variant) {
     profiler->beginPhase("first");
   }
   std::string diagnosed;
-  auto program = load(variant, diagnosed);
+  auto program = load(backend, diagnosed);
   if (!program && diagnosed.empty())
     return printAndFail(program.takeError());
   if (!program) {
@@ -385,26 +391,54 @@ llvm::Expected<VariantReport> Runner::run(mlir::attn::Variant variant) {
 // Main
 //===----------------------------------------------------------------------===//
 
-static llvm::Expected<std::vector<mlir::attn::Variant>> chooseVariants() {
-  using mlir::attn::Variant;
-  if (variantName == "all") {
-    if (!outputs.empty())
-      return llvm::createStringError(
-          "--outputs needs one --variant, not all of them");
-    return mlir::attn::getAllVariants().vec();
+/// Whether those that can't serve the operator are only listed.
+static bool areAllBackends() {
+  return backendNames.size() == 1 && backendNames.front() == "all";
+}
+
+static llvm::Expected<std::vector<Backend>> parseBackends() {
+  if (areAllBackends())
+    return getAllBackends().vec();
+  std::vector<Backend> backends;
+  for (const std::string &name : backendNames) {
+    llvm::Expected<Backend> backend = parseBackend(name);
+    if (!backend)
+      return llvm::createStringError(llvm::toString(backend.takeError()) +
+                                     ", and all");
+    backends.push_back(*backend == Backend::Auto ? Backend::Fused : *backend);
   }
-  if (std::optional<Variant> variant =
-          mlir::attn::symbolizeVariant(variantName))
-    return std::vector<Variant>{*variant};
+  return backends;
+}
+
+static llvm::Expected<std::vector<Backend>> parseVariants() {
+  std::vector<Backend> all;
+  for (mlir::attn::Variant variant : mlir::attn::getAllVariants())
+    all.push_back(getBackend(variant));
+  if (variantName == "all")
+    return all;
+  if (auto variant = mlir::attn::symbolizeVariant(variantName))
+    return std::vector<Backend>{getBackend(*variant)};
   return llvm::createStringError("unknown variant '" + variantName +
                                  "'; known are naive, inplace, math, fused "
                                  "and all");
+}
+
+static llvm::Expected<std::vector<Backend>> chooseBackends() {
+  auto backends = backendNames.empty() ? parseVariants() : parseBackends();
+  if (backends && backends->size() > 1 && !outputs.empty())
+    return llvm::createStringError(
+        backendNames.empty() ? "--outputs needs one --variant, not all of them"
+                             : "--outputs needs one --backend");
+  return backends;
 }
 
 static bool isProfiling() { return profileFile.getNumOccurrences() > 0; }
 
 /// What is wrong with the options, before anything runs.
 static llvm::Error checkOptions() {
+  if (variantName.getNumOccurrences() > 0 && !backendNames.empty())
+    return llvm::createStringError(
+        "--variant and --backend say the same thing; give one of them");
   if (repeat < 0)
     return llvm::createStringError("--repeat needs a nonnegative number");
   if (isProfiling() && repeat == 0)
@@ -439,11 +473,92 @@ static llvm::Expected<bool> finishProfile(Profiler &profiler, Runner &runner) {
   return allRight;
 }
 
+/// The status of a backend that is one of all and can't serve the operator.
+static constexpr llvm::StringLiteral kUnserved = "not served";
+
+/// The inputs of --shapes or --inputs, without their data; none where there are
+/// no such options.
+static llvm::Expected<std::vector<Tensor>>
+makeInputSizes(mlir::ModuleOp module) {
+  ArgumentSources sources = common.getSources(seed);
+  sources.isWithoutData = true;
+  if (sources.files.empty() && sources.shapes.empty())
+    return std::vector<Tensor>();
+  // The arguments are the same whatever is made of the operator, if anything.
+  mlir::ScopedDiagnosticHandler silence(
+      module.getContext(), [](mlir::Diagnostic &) { return mlir::success(); });
+  for (mlir::attn::Variant variant : mlir::attn::getAllVariants()) {
+    CompileOptions options;
+    options.variant = variant;
+    options.entry = entryName;
+    auto lowered = lower(module, options);
+    if (!lowered) {
+      llvm::consumeError(lowered.takeError());
+      continue;
+    }
+    llvm::Expected<std::string> text = emitManifest(**lowered, options);
+    if (!text)
+      return text.takeError();
+    llvm::Expected<Manifest> manifest = Manifest::parse(*text);
+    if (!manifest)
+      return manifest.takeError();
+    return makeInputs(*manifest, sources);
+  }
+  return std::vector<Tensor>();
+}
+
+static llvm::Expected<Explanation> explainModule(mlir::ModuleOp module,
+                                                 std::vector<Tensor> inputs) {
+  KernelOptions options;
+  options.target = common.target;
+  options.entry = entryName;
+  auto backends = chooseBackends();
+  if (!backends)
+    return backends.takeError();
+  const bool isNamed =
+      !backendNames.empty() || variantName.getNumOccurrences() > 0;
+  options.backend = isNamed ? backends->front() : Backend::Auto;
+  return explain(module, options, {std::move(inputs)});
+}
+
+/// Why cuDNN can't serve the operator; empty if it can.
+static llvm::Expected<std::string> findUnserved(mlir::ModuleOp module,
+                                                std::vector<Tensor> inputs) {
+  auto explanation = explainModule(module, std::move(inputs));
+  if (!explanation)
+    return explanation.takeError();
+  for (const BackendVerdict &verdict : explanation->verdicts)
+    if (verdict.backend == Backend::Cudnn &&
+        verdict.status == BackendVerdict::Status::Unserved)
+      return verdict.reason;
+  return "";
+}
+
+/// Returns an exit status: a failure if what is asked for can't serve.
+static llvm::Expected<int> runExplain(mlir::ModuleOp module) {
+  llvm::Expected<std::vector<Tensor>> inputs = makeInputSizes(module);
+  if (!inputs)
+    return inputs.takeError();
+  auto explanation = explainModule(module, std::move(*inputs));
+  if (!explanation)
+    return explanation.takeError();
+  printExplanation(llvm::outs(), *explanation);
+  if (!jsonFile.empty())
+    if (llvm::Error error =
+            writeWholeFile(jsonFile, [&](llvm::raw_ostream &os) {
+              writeExplanation(os, *explanation);
+            }))
+      return std::move(error);
+  return explanation->verdicts.front().status == BackendVerdict::Status::Chosen
+             ? EXIT_SUCCESS
+             : EXIT_FAILURE;
+}
+
 /// Returns an exit status.
 static llvm::Expected<int> runVariants(mlir::ModuleOp module) {
-  auto variants = chooseVariants();
-  if (!variants)
-    return variants.takeError();
+  auto backends = chooseBackends();
+  if (!backends)
+    return backends.takeError();
   std::string target = common.target;
   llvm::Expected<std::unique_ptr<Device>> device = createDevice(target);
   if (!device)
@@ -452,15 +567,24 @@ static llvm::Expected<int> runVariants(mlir::ModuleOp module) {
   std::optional<Profiler> profiler;
   if (isProfiling())
     profiler.emplace(**device);
-  std::optional<RemarkFile> remarks;
-  if (!remarksFile.empty())
-    remarks.emplace(module);
   Runner runner(module, profiler ? profiler->getDevice() : **device, target,
-                profiler ? &*profiler : nullptr, remarks ? &*remarks : nullptr);
+                profiler ? &*profiler : nullptr);
   Report &report = runner.getReport();
   report.device = (*device)->getName();
-  for (mlir::attn::Variant variant : *variants) {
-    llvm::Expected<VariantReport> result = runner.run(variant);
+  for (Backend backend : *backends) {
+    if (areAllBackends() && backend == Backend::Cudnn) {
+      auto reason = findUnserved(module, runner.getInputs());
+      if (!reason)
+        return reason.takeError();
+      if (!reason->empty()) {
+        report.variants.push_back(
+            VariantReport::failure(stringifyBackend(backend), target,
+                                   llvm::createStringError(*reason)));
+        report.variants.back().status = kUnserved;
+        continue;
+      }
+    }
+    llvm::Expected<VariantReport> result = runner.run(backend);
     if (!result)
       return result.takeError();
     report.variants.push_back(std::move(*result));
@@ -470,12 +594,9 @@ static llvm::Expected<int> runVariants(mlir::ModuleOp module) {
     if (llvm::Error error = writeWholeFile(
             jsonFile, [&](llvm::raw_ostream &os) { writeJSON(os, report); }))
       return std::move(error);
-  if (remarks)
-    if (llvm::Error error = remarks->write(remarksFile))
-      return std::move(error);
   const bool allRan =
       llvm::all_of(report.variants, [](const VariantReport &variant) {
-        return variant.status == "ok";
+        return variant.status == "ok" || variant.status == kUnserved;
       });
   if (!profiler)
     return allRan ? EXIT_SUCCESS : EXIT_FAILURE;
@@ -511,7 +632,8 @@ static int runCommand(llvm::ArrayRef<const char *> arguments) {
   mlir::ModuleOp module = input.get();
   if (!module)
     return EXIT_FAILURE;
-  llvm::Expected<int> status = runVariants(module);
+  llvm::Expected<int> status =
+      explainBackends ? runExplain(module) : runVariants(module);
   if (!status)
     return fail(status.takeError(), EXIT_FAILURE);
   return *status;

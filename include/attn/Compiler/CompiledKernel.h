@@ -4,13 +4,15 @@
 #define ATTN_COMPILER_COMPILEDKERNEL_H
 
 #include "attn/Compiler/AttentionSpec.h"
-#include "attn/Pipelines/Pipelines.h"
+#include "attn/Compiler/Backend.h"
 #include "attn/Runtime/DiskCache.h"
 #include "attn/Runtime/Launcher.h"
 
 namespace attn {
 
 struct KernelOptions {
+  /// Whose code. None: that of the thread's BackendScope, else `variant`.
+  std::optional<Backend> backend;
   mlir::attn::Variant variant = mlir::attn::Variant::Fused;
   /// "cpu", "sm_80", "sm_90a", or "native": the best that the GPU runs, or
   /// the CPU where there is no GPU.
@@ -30,6 +32,9 @@ struct KernelOptions {
   /// and a second kernel is compiled without it.
   std::function<void(llvm::StringRef)> onSecondKernel;
 };
+
+/// The backend that a kernel compiled now, on this thread, has; never Auto.
+Backend getBackend(const KernelOptions &options);
 
 /// The device of all kernels that are compiled with such options: one a GPU
 /// and process, and one CPU.

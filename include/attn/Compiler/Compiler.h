@@ -9,7 +9,6 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/Support/Error.h"
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,15 +26,14 @@ struct CompileOptions {
   /// Where `target` has its own, take the fused kernels of sm_80: they read
   /// tensors of any base and strides.
   bool avoidsTMA = false;
+  /// A call of cuDNN instead of kernels of our own, of whatever variant.
+  bool usesCudnn = false;
   /// The entry function; empty takes the only one, or the only one that holds
   /// an attn.attention.
   std::string entry;
   /// Folder that gets the IR after every pass as NN-<pass>.mlir; empty for
   /// none. Switches the context's multithreading off.
   std::string dumpStages;
-  /// Told the argument of each pass that begins, and "" behind the last one.
-  /// The context must be single-threaded.
-  std::function<void(llvm::StringRef)> onPass;
 };
 
 /// Of a lowered module: the target whose kernels it holds, if it is another
@@ -71,7 +69,7 @@ llvm::Expected<std::string> emitManifest(mlir::ModuleOp lowered,
 /// A program that the runtime can run.
 struct CompiledProgram {
   std::string manifest;
-  /// The kernels as PTX; empty on the CPU.
+  /// The kernels as PTX; empty on the CPU, and where cuDNN brings them.
   std::string ptx;
   /// The kernels as machine code; null on a GPU.
   std::unique_ptr<CpuJit> cpu;

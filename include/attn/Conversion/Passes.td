@@ -35,6 +35,27 @@ def ConvertAttnToLinalg
                            "::mlir::tensor::TensorDialect"];
 }
 
+def ConvertAttnToCudnn : Pass<"convert-attn-to-cudnn", "::mlir::ModuleOp"> {
+  let summary = "Lowers attention on memrefs to a call of cuDNN";
+  let description = [{
+    The one `attn.attention` of the entry function, in memory form, becomes a
+    `tile.launch` of an empty `tile.kernel` whose attribute `attn.library` says
+    that cuDNN brings it. The launch's arguments are those of
+    include/attn/Runtime/CudnnKernel.h, among them the sizes and strides of all
+    tensors. What cuDNN doesn't compute is refused with the conditions that
+    aren't met; those on dynamic sizes become `cf.assert`s.
+
+    Recognised by their structure, however they are written: as `mask_mod`,
+    any conjunction of comparisons that are causal (from the first or the last
+    key), a window, or key padding, with `kv_len` or an i32 capture of lengths;
+    as `score_mod`, the sum of the score and a captured bias.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::cf::ControlFlowDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::tile::TileDialect"];
+}
+
 def ConvertAttnToTile : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
   let summary = "Lowers attention on memrefs to one fused kernel and its launch";
   let description = [{

@@ -50,8 +50,12 @@ void buildAttnPipeline(OpPassManager &pm, Variant variant,
 /// each kernel skips, or visits without the mask.
 void buildKVRangesPipeline(OpPassManager &pm, const TargetInfo &target);
 
-/// Registers `attn-naive`, `attn-inplace`, `attn-math` and `attn-fused`, and
-/// every pass of the project.
+/// From a module with one entry function on tensors to the module attribute
+/// `attn.plan` and a kernel that cuDNN brings.
+void buildCudnnPipeline(OpPassManager &pm);
+
+/// Registers `attn-naive`, `attn-inplace`, `attn-math`, `attn-fused` and
+/// `attn-cudnn`, and every pass of the project.
 void registerAttncPasses();
 
 /// Registers every dialect and external model that the pipelines need.

@@ -120,6 +120,9 @@ public:
 
   virtual llvm::Expected<std::unique_ptr<LoadedModule>>
   load(const KernelCode &code) = 0;
+  /// The kernels that cuDNN brings (CudnnKernel.h); an error that says why it
+  /// can't be called.
+  virtual llvm::Expected<std::unique_ptr<LoadedModule>> loadCudnn();
 
   /// Memory aligned to 256 bytes.
   virtual llvm::Expected<DeviceAddress> allocate(int64_t bytes) = 0;

@@ -114,6 +114,8 @@ struct Kernel {
   int64_t dynamicSharedBytes;
   int64_t staticSharedBytes;
   std::string schedule;
+  /// Which library brings it: "cudnn", or empty for code of our own.
+  std::string library;
 
   int64_t getThreadsPerBlock() const { return block[0] * block[1] * block[2]; }
 };
@@ -201,6 +203,11 @@ struct Manifest {
   /// Parses and validates. Errors start with the JSON path of the problem, such
   /// as `plan[2].args[0].buffer`.
   static llvm::Expected<Manifest> parse(llvm::StringRef json);
+
+  /// Whether the kernels are cuDNN's. Then all are.
+  bool usesCudnn() const {
+    return !kernels.empty() && !kernels.front().library.empty();
+  }
 
   /// Shapes by argument, in which the dynamic sizes of the outputs are those
   /// that the checks tie to the inputs. `inputShapes` holds the shapes of the
