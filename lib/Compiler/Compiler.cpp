@@ -205,6 +205,24 @@ static tile::KernelOp lowerToKVRanges(ModuleOp module,
   return *module.getOps<tile::KernelOp>().begin();
 }
 
+namespace {
+/// Says which pass runs.
+class PassTeller : public PassInstrumentation {
+public:
+  explicit PassTeller(std::function<void(StringRef)> onPass)
+      : onPass(std::move(onPass)) {}
+
+  void runBeforePass(Pass *pass, Operation *) override {
+    // Adaptors of nested pass managers have no name.
+    if (!pass->getArgument().empty())
+      onPass(pass->getArgument());
+  }
+
+private:
+  std::function<void(StringRef)> onPass;
+};
+} // namespace
+
 namespace attn {
 
 llvm::Expected<OwningOpRef<ModuleOp>> lower(ModuleOp module,
@@ -241,7 +259,11 @@ llvm::Expected<OwningOpRef<ModuleOp>> lower(ModuleOp module,
     kernels = &chooseKernels(entry, options, *target);
     mlir::attn::buildAttnPipeline(pm, options.variant, *kernels);
   }
+  if (options.onPass)
+    pm.addInstrumentation(std::make_unique<PassTeller>(options.onPass));
   LogicalResult result = pm.run(*clone);
+  if (options.onPass)
+    options.onPass("");
   if (dumpError)
     return std::move(dumpError);
   if (failed(result))

@@ -1,5 +1,6 @@
 //===- attn-compile.cpp - Attention to kernels, on the command line -------===//
 
+#include "../Support/RemarkFile.h"
 #include "attn/Analysis/TileMap.h"
 #include "attn/Compiler/Assembler.h"
 #include "attn/Runtime/WholeFile.h"
@@ -91,6 +92,13 @@ static cl::opt<std::string>
     dumpStages("dump-stages",
                cl::desc("Write the IR after every pass into this folder"),
                cl::value_desc("DIR"), cl::cat(category));
+
+static cl::opt<std::string>
+    remarksFile("remarks",
+                cl::desc("Where to write the remarks and warnings of passes, "
+                         "and of ptxas where it runs, as YAML for "
+                         "llvm-remarkutil; they are printed all the same"),
+                cl::value_desc("FILE"), cl::cat(category));
 
 static cl::opt<bool>
     werrorPerf("Werror-perf",
@@ -235,12 +243,9 @@ static llvm::Error writeMaskReport(ModuleOp module,
 
 /// Everything is made before anything is written, and each file is written
 /// whole or not at all.
-static llvm::Error run(ModuleOp module, ArrayRef<Emit> kinds) {
-  ::attn::CompileOptions options;
-  options.variant = variant;
-  options.target = target;
-  options.entry = entry;
-  options.dumpStages = dumpStages;
+static llvm::Error compile(ModuleOp module,
+                           const ::attn::CompileOptions &options,
+                           ArrayRef<Emit> kinds) {
   if (kinds.front() == Emit::MaskReport)
     return writeMaskReport(module, options);
   auto lowered = ::attn::lower(module, options);
@@ -263,6 +268,24 @@ static llvm::Error run(ModuleOp module, ArrayRef<Emit> kinds) {
     if (llvm::Error error = writeFile(path, text))
       return error;
   return llvm::Error::success();
+}
+
+static llvm::Error run(ModuleOp module, ArrayRef<Emit> kinds) {
+  ::attn::CompileOptions options;
+  options.variant = variant;
+  options.target = target;
+  options.entry = entry;
+  options.dumpStages = dumpStages;
+  if (remarksFile.empty())
+    return compile(module, options, kinds);
+  module.getContext()->disableMultithreading();
+  ::attn::RemarkFile remarks(module);
+  options.onPass = [&](StringRef pass) {
+    remarks.setSource(pass.empty() ? "ptxas" : pass);
+  };
+  if (llvm::Error error = compile(module, options, kinds))
+    return error;
+  return remarks.write(remarksFile);
 }
 
 /// Options of a mask-report belong to one, and it takes no others.

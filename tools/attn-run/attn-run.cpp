@@ -4,6 +4,7 @@
 #include "../Support/DeviceChoice.h"
 #include "../Support/InputModule.h"
 #include "../Support/ProfileOptions.h"
+#include "../Support/RemarkFile.h"
 #include "../Support/Verifier.h"
 #include "attn/Analysis/TileMap.h"
 #include "attn/Compiler/Explain.h"
@@ -66,6 +67,12 @@ static cl::opt<bool>
 static cl::opt<std::string> jsonFile("json",
                                      cl::desc("Where to write the report"),
                                      cl::value_desc("FILE"), cl::cat(category));
+static cl::opt<std::string>
+    remarksFile("remarks",
+                cl::desc("Where to write the remarks and warnings of passes, "
+                         "as YAML for llvm-remarkutil; they are printed all "
+                         "the same"),
+                cl::value_desc("FILE"), cl::cat(category));
 static cl::opt<std::string> profileFile(
     "profile",
     cl::desc("Record what runs, show it kernel by kernel and explain it; with "
@@ -98,10 +105,11 @@ public:
 class Runner {
 public:
   /// With a profiler, everything is recorded; `device` is the profiler's.
+  /// With `remarks`, what the compiler says goes there too.
   Runner(mlir::ModuleOp module, Device &device, std::string target,
-         Profiler *profiler)
+         Profiler *profiler, RemarkFile *remarks)
       : module(module), device(device), target(std::move(target)),
-        profiler(profiler) {}
+        profiler(profiler), remarks(remarks) {}
 
   /// Errors are those that concern every variant; a variant's own are in its
   /// report.
@@ -127,6 +135,7 @@ private:
   Device &device;
   std::string target;
   Profiler *profiler;
+  RemarkFile *remarks;
   std::vector<RegionProfile> profiles;
   Progress progress;
   Report report;
@@ -166,6 +175,10 @@ Runner::load(Backend backend, std::string &firstError) {
   options.target = target;
   options.entry = entryName;
   std::optional<Profiler::HostSpan> span;
+  if (remarks)
+    options.onPass = [&](llvm::StringRef pass) {
+      remarks->setSource(pass.empty() ? "attnc" : pass);
+    };
   if (profiler)
     span.emplace(*profiler, HostActivity::Compile, "compile");
   return LoadedProgram::create(module, options, device);
@@ -567,8 +580,11 @@ static llvm::Expected<int> runVariants(mlir::ModuleOp module) {
   std::optional<Profiler> profiler;
   if (isProfiling())
     profiler.emplace(**device);
+  std::optional<RemarkFile> remarks;
+  if (!remarksFile.empty())
+    remarks.emplace(module);
   Runner runner(module, profiler ? profiler->getDevice() : **device, target,
-                profiler ? &*profiler : nullptr);
+                profiler ? &*profiler : nullptr, remarks ? &*remarks : nullptr);
   Report &report = runner.getReport();
   report.device = (*device)->getName();
   for (Backend backend : *backends) {
@@ -593,6 +609,9 @@ static llvm::Expected<int> runVariants(mlir::ModuleOp module) {
   if (!jsonFile.empty())
     if (llvm::Error error = writeWholeFile(
             jsonFile, [&](llvm::raw_ostream &os) { writeJSON(os, report); }))
+      return std::move(error);
+  if (remarks)
+    if (llvm::Error error = remarks->write(remarksFile))
       return std::move(error);
   const bool allRan =
       llvm::all_of(report.variants, [](const VariantReport &variant) {

@@ -9,6 +9,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/Support/Error.h"
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +35,9 @@ struct CompileOptions {
   /// Folder that gets the IR after every pass as NN-<pass>.mlir; empty for
   /// none. Switches the context's multithreading off.
   std::string dumpStages;
+  /// Told the argument of each pass that begins, and "" behind the last one.
+  /// The context must be single-threaded.
+  std::function<void(llvm::StringRef)> onPass;
 };
 
 /// Of a lowered module: the target whose kernels it holds, if it is another
