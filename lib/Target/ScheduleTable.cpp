@@ -19,8 +19,8 @@ static constexpr bool kReads16BitPlanes = true;
 // clang-format off
 static constexpr ScheduleRow kTable[] = {
     // target   bits  D   mask               queries      m    n  stages  warps
-    {"cpu",     16,  256, MaskKind::Any,     kAnyLength,  64,  64,  1,      1},
-    {"cpu",     32,  256, MaskKind::Any,     kAnyLength,  64,  64,  1,      1},
+    {"cpu",     16,  576, MaskKind::Any,     kAnyLength,  64,  64,  1,      1},
+    {"cpu",     32,  576, MaskKind::Any,     kAnyLength,  64,  64,  1,      1},
     // Chosen so that nothing spills, not yet by time.
     {"sm_80",   16,   96, MaskKind::Any,     kAnyLength, 128,  32,  2,      4, kIgnored, false, false, 1, false, kReadsCaptures},
     {"sm_80",   16,  128, MaskKind::Any,     kAnyLength,  64,  96,  2,      4, kIgnored, false, false, 1, false, kReadsCaptures},
@@ -28,10 +28,12 @@ static constexpr ScheduleRow kTable[] = {
     {"sm_80",   16,  128, MaskKind::Any,     kAnyLength, 128,  32,  3,      4},
     {"sm_80",   16,  192, MaskKind::Any,     kAnyLength, 128,  64,  2,      8},
     {"sm_80",   16,  256, MaskKind::Any,     kAnyLength, 128,  32,  2,      8},
+    {"sm_80",   16,  576, MaskKind::Any,     kAnyLength,  64,  16,  2,      4},
     {"sm_80",   32,   64, MaskKind::Any,     kAnyLength,  64,  32,  2,      4},
     {"sm_80",   32,  128, MaskKind::Any,     kAnyLength,  64,  32,  2,      4},
     {"sm_80",   32,  192, MaskKind::Any,     kAnyLength,  64,  32,  2,      4},
     {"sm_80",   32,  256, MaskKind::Any,     kAnyLength,  64,  16,  2,      4},
+    {"sm_80",   32,  576, MaskKind::Any,     kAnyLength,  16,  16,  2,      1},
     //                                                                             pipeline               lazy   persistent Q  TMA store
     // What reads a bias is limited by the L2: rows save reads of K and V.
     {"sm_90a",  16,   64, MaskKind::Any,     kAnyLength, 192,  64,  4,     16, RolePipeline::Overlap, true,  true,      2, true,  kReadsCaptures, kReads16BitPlanes},
@@ -46,8 +48,9 @@ static constexpr ScheduleRow kTable[] = {
     {"sm_90a",  16,  256, MaskKind::Without, kAnyLength, 128,  64,  2,     12, RolePipeline::Overlap, true,  true,      1, false},
     {"sm_90a",  16,  256, MaskKind::With,          8192, 128,  64,  2,     12, RolePipeline::Overlap, true,  true,      1, false},
     {"sm_90a",  16,  256, MaskKind::With,    kAnyLength, 128,  64,  2,     12, RolePipeline::Overlap, true,  false,     1, true},
-    // Chosen so that nothing spills, not yet by time. The output is wider than
-    // Q's slot.
+    // Chosen so that nothing spills, not yet by time.
+    {"sm_90a",  16,  576, MaskKind::Any,     kAnyLength,  64,  32,  2,      8, RolePipeline::Overlap, true,  true,      1, false},
+    // The output is wider than Q's slot.
     {"sm_90a",   8,   64, MaskKind::Any,     kAnyLength, 128, 128,  4,     12, RolePipeline::Overlap, true,  true,      2, false, kReadsCaptures},
     {"sm_90a",   8,  128, MaskKind::Any,     kAnyLength, 128,  96,  4,     12, RolePipeline::Overlap, true,  true,      2, false, kReadsCaptures},
     {"sm_90a",   8,  256, MaskKind::Any,     kAnyLength, 128,  64,  3,     12, RolePipeline::Overlap, true,  true,      2, false, kReadsCaptures},
@@ -62,23 +65,28 @@ static constexpr ScheduleRow kTable[] = {
 // D=128 is chosen by time (docs/Benchmarks.md), the others by those bytes.
 static constexpr DecodeRow kDecodeTable[] = {
     // target   bits  D    rows   m   n  stages  warps  programs an SM
-    {"cpu",     16,  256,    64, 16, 64,  1,      1,     1},
-    {"cpu",     32,  256,    64, 16, 64,  1,      1,     1},
+    {"cpu",     16,  576,    64, 16, 64,  1,      1,     1},
+    {"cpu",     32,  576,    64, 16, 64,  1,      1,     1},
     {"sm_80",   16,   64,    16, 16, 64,  3,      1,     3},
     {"sm_80",   16,  128,    16, 16, 32,  3,      1,     3},
     {"sm_80",   16,  256,    16, 16, 32,  2,      1,     2},
+    {"sm_80",   16,  576,    16, 16, 16,  2,      1,     2},
     {"sm_80",   16,   32,   128, 64, 32,  2,      4,     6},
     {"sm_80",   16,  128,   128, 64, 64,  2,      4,     2},
     {"sm_80",   16,  256,   128, 64, 32,  2,      4,     1},
+    {"sm_80",   16,  576,   128, 64, 16,  2,      4,     1},
     {"sm_80",   32,  128,    16, 16, 16,  2,      1,     4},
     {"sm_80",   32,  256,    16, 16, 16,  2,      1,     2},
+    {"sm_80",   32,  576,    16, 16, 16,  2,      1,     1},
     {"sm_90a",  16,   64,    16, 16, 64,  3,      1,     4},
     {"sm_90a",  16,   96,    16, 16, 64,  2,      1,     4},
     {"sm_90a",  16,  128,    16, 16, 64,  3,      1,     2},
     {"sm_90a",  16,  192,    16, 16, 16,  3,      1,     5},
     {"sm_90a",  16,  256,    16, 16, 32,  2,      1,     3},
+    {"sm_90a",  16,  576,    16, 16, 16,  2,      1,     3},
     {"sm_90a",  16,  128,   128, 64, 64,  2,      4,     2},
     {"sm_90a",  16,  256,   128, 64, 32,  2,      4,     2},
+    {"sm_90a",  16,  576,   128, 64, 16,  2,      4,     1},
 };
 // clang-format on
 
@@ -116,13 +124,33 @@ bool ScheduleRow::serves(AttentionOp op, const TargetInfo &info) const {
           mask == (op.hasMaskMod() ? MaskKind::With : MaskKind::Without));
 }
 
-ScheduleAttr ScheduleRow::getSchedule(MLIRContext *context) const {
+/// Of the output, whose rows a warp holds in registers.
+static constexpr int64_t kMaxProgramColumns = 256;
+
+/// Columns of V that a program computes: where the output has no room in the
+/// registers, programs share them evenly.
+static int64_t getVColumns(AttentionOp op, StringRef target) {
+  constexpr int64_t kGranule = 64;
+  int64_t columns = op.getVHeadDim();
+  bool isWide = std::max(op.getQKHeadDim(), columns) > kMaxProgramColumns;
+  // Next to the parts that f32 is split into for its products.
+  int64_t maxColumns = op.getElementType().isF32() && isWide
+                           ? kMaxProgramColumns / 2
+                           : kMaxProgramColumns;
+  if (columns <= maxColumns || !TargetInfo::lookup(target)->isGPU)
+    return 0;
+  int64_t programs = llvm::divideCeil(columns, maxColumns);
+  return llvm::alignTo(llvm::divideCeil(columns, programs), kGranule);
+}
+
+ScheduleAttr ScheduleRow::getSchedule(AttentionOp op) const {
+  MLIRContext *context = op.getContext();
   WarpRolesAttr roles;
   if (TargetInfo::lookup(target)->hasWarpRoles)
     roles = WarpRolesAttr::get(context, pipeline, lazyRescale, persistent,
                                qStages, tmaStore);
   return ScheduleAttr::get(context, blockM, blockN, numStages, numWarps, roles,
-                           DecodeAttr());
+                           DecodeAttr(), getVColumns(op, target));
 }
 
 SmallVector<const ScheduleRow *> attn::lookupRows(AttentionOp op,
@@ -167,7 +195,7 @@ ScheduleAttr DecodeRow::getSchedule(AttentionOp op) const {
       DecodeAttr::get(context, kMaxSplits, programsPerSM,
                       op.getBatchInvariant() ? kInvariantSplitKeys : 0);
   return ScheduleAttr::get(context, blockM, blockN, numStages, numWarps,
-                           WarpRolesAttr(), decode);
+                           WarpRolesAttr(), decode, getVColumns(op, target));
 }
 
 SmallVector<const DecodeRow *>
@@ -249,6 +277,12 @@ static RolePipeline getPipeline(ScheduleAttr schedule) {
   return roles.getPipeline();
 }
 
+/// Where the output alone is too wide.
+static void adviseColumns(AttentionOp op, InFlightDiagnostic &diag) {
+  if (op.getVHeadDim() > kMaxProgramColumns)
+    diag << ", or set v_columns to " << kMaxProgramColumns << " or less";
+}
+
 /// Refuses tiles that ptxas has no registers for, or only if it serialises the
 /// products. The softmax makes P of scores in place. `overlap` holds the last
 /// step's P beside the scores; `ahead` does so too, but what exceeds the
@@ -258,7 +292,8 @@ static LogicalResult verifyRegisters(AttentionOp op, ScheduleAttr schedule,
                                      int64_t available) {
   // Of 128 threads with 64 rows: f32 takes a register, P half or a quarter of
   // one.
-  int64_t vColumns = llvm::alignTo(op.getVHeadDim(), target.columnGranule);
+  int64_t vColumns = schedule.getVColumnsOf(
+      llvm::alignTo(op.getVHeadDim(), target.columnGranule));
   int64_t output = vColumns / 2;
   int64_t scores = schedule.getBlockN() / 2;
   int64_t weightsPerRegister = op.isQuantized() ? 4 : 2;
@@ -279,6 +314,7 @@ static LogicalResult verifyRegisters(AttentionOp op, ScheduleAttr schedule,
   diag << " + " << kReservedRegisters << "; lower block_n or block_m";
   if (pipeline != RolePipeline::Simple)
     diag << ", or take pipeline = simple";
+  adviseColumns(op, diag);
   return diag;
 }
 
@@ -350,7 +386,12 @@ LogicalResult attn::verifySchedule(AttentionOp op, ScheduleAttr schedule,
   if (hasRoles)
     granule = op.isQuantized() ? kQuantizedBlockBytes : kRoleBlockBytes / bytes;
   int64_t qkColumns = llvm::alignTo(op.getQKHeadDim(), granule);
-  int64_t vColumns = llvm::alignTo(op.getVHeadDim(), granule);
+  int64_t vColumns =
+      schedule.getVColumnsOf(llvm::alignTo(op.getVHeadDim(), granule));
+  if (schedule.getVColumns() % granule != 0)
+    return op.emitOpError("schedule: v_columns = ")
+           << schedule.getVColumns() << " must be a multiple of " << granule
+           << " on " << target.name;
   int64_t q = schedule.getBlockM() * qkColumns * bytes;
   int64_t k = schedule.getBlockN() * qkColumns * bytes;
   int64_t v = schedule.getBlockN() * vColumns * bytes;
@@ -369,6 +410,7 @@ LogicalResult attn::verifySchedule(AttentionOp op, ScheduleAttr schedule,
   if (reserved)
     diag << " + " << reserved << " for barriers";
   diag << "; lower num_stages, block_n or block_m";
+  adviseColumns(op, diag);
   return diag;
 }
 

@@ -17,6 +17,8 @@ DIMS = (32, 64, 96, 128)
 OTHER_DIMS = ((8, 8), (16, 16), (24, 24), (40, 40), (72, 72), (80, 80), (136, 136), (160, 160), (192, 192))
 OTHER_DIMS += ((31, 31), (1, 1), (2, 2), (33, 97), (100, 44), (255, 3), (0, 16), (16, 0))
 OTHER_DIMS += ((200, 200), (256, 256), (192, 128), (64, 128), (128, 64), (96, 256), (256, 40), (8, 256))
+# Several programs share the columns of v.
+OTHER_DIMS += ((576, 512), (264, 264), (512, 40), (72, 576), (320, 320))
 
 
 @dataclasses.dataclass
@@ -367,6 +369,26 @@ def _decode(parts, block_m=16, block_n=32, warps=1):
 DECODE_RULES = RULES + (("alibi_slopes", "causal_key_padding"), ("bias_b11k_f32", None), (None, "documents"))
 
 
+def latent():
+    """Head dimensions 576 and 512, all query heads on one: with decoding, rules, sequences and a strided output."""
+    fused = ("fused",)
+    for dtype in DTYPES:
+        for number in (1, 3):
+            fields = dict(v_dim=512, lse=True, sink=(0.5, -3.25), schedule=_decode(number, block_n=16), variants=fused)
+            if dtype != "f32":
+                fields["schedule"] += ", v_columns = 256"
+            else:
+                fields["schedule"] += ", v_columns = 128"
+            yield Case(f"latent-decode-{number}-{dtype}", dtype, 576, (2, 16, 1, 2, 300), mask="causal", **fields)
+        yield Case(f"latent-few-{dtype}", dtype, 576, (2, 16, 1, 1, 200), v_dim=512, lse=True)
+        packed = Sequences((77, 0, 1, 130), (77, 5, 64, 200))
+        yield _sequence_case(f"latent-packed-{dtype}", dtype, 576, (4, 1), packed, v_dim=512, mask="causal")
+        pages = Sequences((33,) * 3, (200, 70, 33), packed_queries=False, keys="pages", page=16)
+        yield _sequence_case(f"latent-pages-{dtype}", dtype, 576, (4, 1), pages, v_dim=512, mask="causal")
+    yield Case("latent-alibi", "bf16", 576, (1, 4, 1, 200, 300), "alibi_slopes", "documents", v_dim=512, lse=True)
+    yield Case("latent-fortran-order", "f16", 576, (1, 4, 1, 100, 90), v_dim=512, fortran=True, variants=fused)
+
+
 def decode():
     """Few queries of packed heads, over keys in parts: ratios, lengths, numbers of parts and rules in turn."""
     ratios = (1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17)
@@ -408,4 +430,4 @@ def decode():
 
 def all_cases():
     basic = [*matrix(), *head_dims(), *reported(), *score_terms(), *captures(), *bounded_masks(), *planes()]
-    return [*basic, *sinks(), *sequences(), *quantized(), *decode()]
+    return [*basic, *sinks(), *sequences(), *quantized(), *decode(), *latent()]

@@ -48,6 +48,7 @@ private:
 
   mlir::MLIRContext *context;
   DecodeAttr decode;
+  int64_t vColumns;
   bool hasRoles;
   Point base;
   llvm::ArrayRef<Parameter> parameters;
@@ -103,6 +104,7 @@ static const Parameter kRoleParameters[] = {
 
 Neighbourhood::Neighbourhood(const TargetInfo &target, ScheduleAttr schedule)
     : context(schedule.getContext()), decode(schedule.getDecode()),
+      vColumns(schedule.getVColumns()),
       hasRoles(target.hasWarpRoles && !decode) {
   WarpRolesAttr roles = schedule.getWarpRoles();
   if (!roles)
@@ -144,7 +146,7 @@ ScheduleAttr Neighbourhood::toSchedule(Point point) const {
     around = DecodeAttr::get(context, point.maxSplits, point.programsPerSM,
                              decode.getSplitKeys());
   return ScheduleAttr::get(context, point.blockM, point.blockN, point.numStages,
-                           point.numWarps, roles, around);
+                           point.numWarps, roles, around, vColumns);
 }
 
 void Neighbourhood::visit(Point point, llvm::ArrayRef<Parameter> rest,
@@ -190,6 +192,8 @@ std::string attn::describe(ScheduleAttr schedule) {
         ", at most {0} split{1}, {2} program{3} an SM", decode.getMaxSplits(),
         decode.getMaxSplits() == 1 ? "" : "s", decode.getProgramsPerSm(),
         decode.getProgramsPerSm() == 1 ? "" : "s");
+  if (int64_t columns = schedule.getVColumns())
+    text += llvm::formatv(", {0} columns", columns);
   WarpRolesAttr roles = schedule.getWarpRoles();
   if (!roles)
     return text;

@@ -79,7 +79,7 @@ static ScheduleAttr getTableSchedule(AttentionOp op, const TargetInfo &target,
   for (const DecodeRow *few : mlir::attn::lookupDecodeRows(op, target))
     if (qLen <= few->getMaxQLen(op))
       return few->getSchedule(op);
-  return row.getSchedule(op.getContext());
+  return row.getSchedule(op);
 }
 
 namespace {

@@ -77,10 +77,12 @@ TEST_P(HeadDimsTest, PleasesPtxas) {
 std::vector<HeadDims> getHeadDims() {
   std::vector<HeadDims> result;
   for (const char *target : {"sm_80", "sm_90a"})
-    for (auto [qk, v] : {std::pair(8, 8), std::pair(40, 72), std::pair(72, 40),
-                         std::pair(136, 200), std::pair(192, 128),
-                         std::pair(96, 256), std::pair(256, 8),
-                         std::pair(31, 33), std::pair(1, 2), std::pair(0, 255)})
+    for (auto [qk, v] :
+         {std::pair(8, 8), std::pair(40, 72), std::pair(72, 40),
+          std::pair(136, 200), std::pair(192, 128), std::pair(96, 256),
+          std::pair(256, 8), std::pair(31, 33), std::pair(1, 2),
+          std::pair(0, 255), std::pair(576, 512), std::pair(264, 8),
+          std::pair(64, 320)})
       result.push_back({target, qk, v});
   return result;
 }

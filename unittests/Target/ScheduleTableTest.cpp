@@ -177,7 +177,9 @@ func.func @attention(%q: {0}, %k: {1}, %v: {1}, %o: {7}{4}) -> {7} {{
 
   std::string getScheduleText() {
     std::string text = "schedule = ";
-    llvm::raw_string_ostream(text) << GetParam().row->getSchedule(&context);
+    parse("", "?")->walk([&](AttentionOp op) {
+      llvm::raw_string_ostream(text) << GetParam().row->getSchedule(op);
+    });
     return text;
   }
 

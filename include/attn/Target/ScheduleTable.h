@@ -45,7 +45,7 @@ struct ScheduleRow {
   /// targets with warp roles such tiles come through shared memory.
   bool reads16BitPlanes = false;
 
-  ScheduleAttr getSchedule(MLIRContext *context) const;
+  ScheduleAttr getSchedule(AttentionOp op) const;
   /// Whether the row is for `op` on `target`, its length aside.
   bool serves(AttentionOp op, const TargetInfo &target) const;
 };

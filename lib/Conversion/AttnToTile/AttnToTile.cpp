@@ -154,6 +154,7 @@ public:
         builder(op.getLoc(), op.getContext()), sequences(op, args, builder),
         interleave(decode ? getGroupSize(op) : 1), blockM(schedule.getBlockM()),
         blockN(schedule.getBlockN()), columnGranule(target.columnGranule),
+        columns(schedule.getVColumnsOf(padHeadDim(op.getVHeadDim()))),
         isGPU(target.isGPU) {}
 
   /// The operands that the kernel takes, in the order of its arguments.
@@ -191,7 +192,8 @@ public:
     buildProgram();
     inputScale = buildInputScale();
     softmaxScale = floatConstant(1.0f);
-    q = loadTile(sequences.getQueries(op.getQ()), blockM, head, qStart,
+    q = loadTile(sequences.getQueries(op.getQ()),
+                 {blockM, padHeadDim(op.getQKHeadDim())}, {head, qStart, zero},
                  interleave);
     buildKVLoop();
     Value acc = loop.getResult(0), max = loop.getResult(1),
@@ -210,6 +212,7 @@ public:
   /// The kernel that merges parts, a few rows a program.
   tile::KernelOp buildMerge() {
     blockM = getMergeRows();
+    columns = getMergeColumns();
     tile::KernelOp kernel =
         createKernel((getKernelName(op, matmul) + "_merge"), /*numWarps=*/1);
     buildMergeProgram();
@@ -222,6 +225,15 @@ public:
   }
 
   int64_t getVColumns() { return padHeadDim(op.getVHeadDim()); }
+
+  /// The programs that share the columns of a tile's output, and those of a
+  /// merge.
+  int64_t getColumnPrograms() {
+    return llvm::divideCeil(getVColumns(), columns);
+  }
+  int64_t getMergeColumnPrograms() {
+    return llvm::divideCeil(getVColumns(), getMergeColumns());
+  }
 
   /// A merge has a warp on a GPU: as many rows as it holds at a time, if each
   /// thread stores 16 bytes.
@@ -296,7 +308,8 @@ private:
     Value numTiles = sequences.countTiles(blockM);
     // An operator without heads launches no program, but must not divide by 0.
     Value heads = i32(std::max<int64_t>(op.getNumQueryHeads(), 1));
-    Value id = tile::ProgramIdOp::create(builder, builder.getI32Type());
+    Value id =
+        takeColumns(tile::ProgramIdOp::create(builder, builder.getI32Type()));
     Value rowTile = op.getCuQ() ? takePackedTile(id, numTiles)
                                 : takeTile(id, numTiles, heads);
     batch = sequences.getSequence();
@@ -312,6 +325,17 @@ private:
     Value exists =
         arith::CmpIOp::create(builder, arith::CmpIPredicate::slt, qStart, qLen);
     keysEnd = kvLen = arith::SelectOp::create(builder, exists, kvLen, zero);
+  }
+
+  /// Decides on the columns of V, neighbours among the programs, which read the
+  /// same keys; returns the number of the rest.
+  Value takeColumns(Value id) {
+    firstColumn = zero;
+    if (getColumnPrograms() == 1)
+      return id;
+    auto [number, rest] = takeOff(id, i32(getColumnPrograms()));
+    firstColumn = binary<arith::MulIOp>(number, i32(columns));
+    return rest;
   }
 
   /// Whether captures that are read by position are the same in all batches.
@@ -396,7 +420,8 @@ private:
   void buildDecodeProgram() {
     qLen = getSize(op.getQ(), 2);
     Value numTiles = divideRoundingUp(getNumRows(), i32(blockM));
-    Value id = tile::ProgramIdOp::create(builder, builder.getI32Type());
+    Value id =
+        takeColumns(tile::ProgramIdOp::create(builder, builder.getI32Type()));
     auto [rowTile, rest] = takeOff(id, numTiles);
     qStart = binary<arith::MulIOp>(rowTile, i32(blockM));
     if (hasParts())
@@ -521,13 +546,14 @@ private:
     return ofQ ? ofQ : ofK;
   }
 
-  Value loadTile(SequenceBuilder::Part part, int64_t rows, Value tensorHead,
-                 Value row, int64_t interleave = 1) {
+  /// The first columns of a tensor's rows.
+  Value loadTile(SequenceBuilder::Part part, std::array<int64_t, 2> shape,
+                 ValueRange position, int64_t interleave = 1) {
     auto memref = cast<MemRefType>(part.memref.getType());
-    auto type = RankedTensorType::get({rows, padHeadDim(memref.getDimSize(3))},
-                                      memref.getElementType());
-    return tile::LoadOp::create(builder, type, part.memref,
-                                ValueRange{part.batch, tensorHead, row, zero},
+    auto type = RankedTensorType::get(shape, memref.getElementType());
+    SmallVector<Value> indices = {part.batch};
+    llvm::append_range(indices, position);
+    return tile::LoadOp::create(builder, type, part.memref, indices,
                                 interleave);
   }
 
@@ -537,7 +563,7 @@ private:
 
   void buildKVLoop() {
     SmallVector<Value> inits = {
-        splat(0.0f, {blockM, padHeadDim(op.getVHeadDim())}),
+        splat(0.0f, {blockM, columns}),
         tensor::SplatOp::create(builder, rowType(), minusInf),
         splat(0.0f, {blockM})};
     keys = sequences.getKeys(op.getK());
@@ -594,7 +620,8 @@ private:
   }
 
   SmallVector<Value> buildQK(Value kv) {
-    Value k = loadTile(keys, blockN, kvHead, kv);
+    Value k = loadTile(keys, {blockN, padHeadDim(op.getQKHeadDim())},
+                       {kvHead, kv, zero});
     Value init = splat(0.0f, {blockM, blockN});
     return {tile::MmaOp::create(builder, init.getType(), matmul.path, q, k,
                                 init, /*transpose_b=*/true)};
@@ -774,7 +801,8 @@ private:
           alpha = args[4], acc = args[5];
     bool isTransposed = op.isQuantized();
     Value v = isTransposed ? loadTransposedValues(kv)
-                           : loadTile(values, blockN, kvHead, kv);
+                           : loadTile(values, {blockN, columns},
+                                      {kvHead, kv, firstColumn});
     Value rescaled =
         arith::MulFOp::create(builder, acc, broadcastRows(alpha, acc));
     Value next = tile::MmaOp::create(builder, acc.getType(), matmul.path,
@@ -792,10 +820,10 @@ private:
 
   Value loadTransposedValues(Value kv) {
     auto memref = cast<MemRefType>(valueOperand.getType());
-    auto type = RankedTensorType::get({padHeadDim(op.getVHeadDim()), blockN},
-                                      memref.getElementType());
+    auto type =
+        RankedTensorType::get({columns, blockN}, memref.getElementType());
     return tile::LoadOp::create(builder, type, arg(valueOperand),
-                                ValueRange{batch, kvHead, zero, kv});
+                                ValueRange{batch, kvHead, firstColumn, kv});
   }
 
   Value truncate(Value value, Type element) {
@@ -916,11 +944,12 @@ private:
       output = applyRowTerm(output);
     // Made behind the loop, where the offsets take no registers in it.
     SequenceBuilder::Part o = sequences.getQueries(op.getO());
-    tile::StoreOp::create(builder, truncate(output, op.getOutputElementType()),
-                          o.memref, ValueRange{o.batch, head, qStart, zero},
-                          interleave);
+    tile::StoreOp::create(
+        builder, truncate(output, op.getOutputElementType()), o.memref,
+        ValueRange{o.batch, head, qStart, firstColumn}, interleave);
     if (!op.getLse())
       return;
+    // Programs for other columns have the same sums and store the same.
     lse = op.getSink() ? addSinkToLse(lse, loadSink()) : buildLse(max, sum);
     SequenceBuilder::Part lses = sequences.getQueries(op.getLse());
     tile::StoreOp::create(builder, lse, lses.memref,
@@ -953,7 +982,7 @@ private:
     buildEpilogue(acc, max, sum);
     builder.setInsertionPointToStart(branch.elseBlock());
     tile::StoreOp::create(builder, acc, parts.outputs,
-                          ValueRange{batch, kvHead, part, qStart, zero});
+                          ValueRange{batch, kvHead, part, qStart, firstColumn});
     // After the loop only the lse has a meaning, not the maximum.
     Value base = binary<arith::SubFOp>(buildLse(max, sum),
                                        math::LogOp::create(builder, sum));
@@ -1042,7 +1071,8 @@ private:
   //===--------------------------------------------------------------------===//
 
   void buildMergeProgram() {
-    Value id = tile::ProgramIdOp::create(builder, builder.getI32Type());
+    Value id =
+        takeColumns(tile::ProgramIdOp::create(builder, builder.getI32Type()));
     qLen = getSize(op.getQ(), 2);
     auto [rowTile, rest] =
         takeOff(id, divideRoundingUp(getNumRows(), i32(blockM)));
@@ -1051,10 +1081,11 @@ private:
   }
 
   /// A power of two, so that all threads have a share; loads fill it up with
-  /// zeros.
+  /// zeros. More would have no room in registers.
   int64_t getMergeColumns() {
-    constexpr int64_t kLeast = 64;
-    return isGPU ? std::max<int64_t>(llvm::PowerOf2Ceil(getVColumns()), kLeast)
+    constexpr int64_t kLeast = 64, kMost = 256;
+    return isGPU ? std::clamp<int64_t>(llvm::PowerOf2Ceil(getVColumns()),
+                                       kLeast, kMost)
                  : getVColumns();
   }
 
@@ -1066,7 +1097,7 @@ private:
   /// over keys does.
   scf::ForOp buildMergeLoop() {
     SmallVector<Value> inits = {
-        splat(0.0f, {blockM, getMergeColumns()}),
+        splat(0.0f, {blockM, columns}),
         tensor::SplatOp::create(builder, rowType(), minusInf),
         splat(0.0f, {blockM})};
     if (!isGPU)
@@ -1112,8 +1143,8 @@ private:
   SmallVector<Part> loadParts(Value first, int64_t count, Value end) {
     SmallVector<Part> loaded;
     Value firstStatistics = binary<arith::MulIOp>(first, i32(2));
-    auto outputType = RankedTensorType::get({blockM, getMergeColumns()},
-                                            builder.getF32Type());
+    auto outputType =
+        RankedTensorType::get({blockM, columns}, builder.getF32Type());
     for (int64_t i = 0; i < count; ++i) {
       auto load = [&](int64_t step) -> Value {
         return tile::LoadOp::create(
@@ -1124,7 +1155,7 @@ private:
       Part part{load(2 * i), load(2 * i + 1),
                 tile::LoadOp::create(
                     builder, outputType, parts.outputs,
-                    ValueRange{batch, kvHead, number, qStart, zero})};
+                    ValueRange{batch, kvHead, number, qStart, firstColumn})};
       loaded.push_back(count > kMergePadding || i == 0
                            ? part
                            : emptyFrom(number, end, part));
@@ -1166,9 +1197,11 @@ private:
   /// Heads whose rows come in turn.
   int64_t interleave;
   int64_t blockM, blockN, columnGranule;
+  /// Of the output, from `firstColumn` on.
+  int64_t columns;
   bool isGPU;
   PartOperands parts;
-  Value qLen, kvLen, batch, head, kvHead, qStart;
+  Value qLen, kvLen, batch, head, kvHead, qStart, firstColumn;
   SequenceBuilder::Part keys, values;
   /// With `interleave`, `head` is the first of the rows' heads, and a region is
   /// of `modHead`.
@@ -1195,16 +1228,18 @@ public:
     return contains(lengths, getMeanLength(op.getQ(), op.getCuQ()));
   }
 
-  void build(tile::KernelOp kernel, const std::optional<MaskBounds> &bounds) {
-    Value grid = countPrograms();
+  void build(tile::KernelOp kernel, int64_t columnPrograms,
+             const std::optional<MaskBounds> &bounds) {
+    Value grid = countPrograms(columnPrograms);
     launch(kernel, onlyFor(grid),
            FusedKernelBuilder::getKernelOperands(op, values, bounds));
   }
 
   /// With `merge`, of a kernel whose keys may be in parts.
-  void build(tile::KernelOp kernel, tile::KernelOp merge, int64_t vColumns,
-             int64_t mergeRows) {
-    Value programs = countPrograms();
+  void build(tile::KernelOp kernel, tile::KernelOp merge,
+             FusedKernelBuilder &kernelBuilder) {
+    int64_t vColumns = kernelBuilder.getVColumns();
+    Value programs = countPrograms(kernelBuilder.getColumnPrograms());
     Value numParts = countParts(programs);
     Value grid = onlyFor(product({programs, numParts}));
     // No memory and no launch for one part.
@@ -1231,12 +1266,15 @@ public:
     launch(kernel, grid, operands);
 
     Value heads = product({batches, constant(op.getNumKVHeads())});
-    Value mergeTiles =
-        product({heads, binary<arith::CeilDivSIOp>(rows, constant(mergeRows))});
+    SmallVector<Value> mergeTiles = {
+        heads, binary<arith::CeilDivSIOp>(
+                   rows, constant(kernelBuilder.getMergeRows()))};
+    if (int64_t programs = kernelBuilder.getMergeColumnPrograms(); programs > 1)
+      mergeTiles.push_back(constant(programs));
     Value isStored = toIndex(isLess(constant(0), numStored));
     Value elements = product({heads, rows, numStored, constant(vColumns + 2)});
     tile::LaunchOp::create(builder, merge.getSymName(),
-                           product({mergeTiles, isStored}), operands,
+                           product({product(mergeTiles), isStored}), operands,
                            product({elements, constant(sizeof(float))}),
                            // Multiply and add.
                            product({elements, constant(2)}));
@@ -1260,7 +1298,7 @@ private:
   }
 
   /// One for each part of the keys.
-  Value countPrograms() {
+  Value countPrograms(int64_t columnPrograms) {
     bool isDecode(schedule.getDecode());
     Value tiles =
         isDecode ? binary<arith::CeilDivSIOp>(countTileRows(),
@@ -1268,7 +1306,10 @@ private:
                  : countTiles(schedule.getBlockM());
     Value heads =
         constant(isDecode ? op.getNumKVHeads() : op.getNumQueryHeads());
-    return product({tiles, heads, getSize(op.getQ(), 0)});
+    SmallVector<Value> factors = {tiles, heads, getSize(op.getQ(), 0)};
+    if (columnPrograms > 1)
+      factors.push_back(constant(columnPrograms));
+    return product(factors);
   }
 
   /// How many parts the keys are cut into, at least one.
@@ -1472,7 +1513,8 @@ struct ConvertAttnToTilePass
       // The table makes the name unique.
       symbols.insert(kernel);
       if (!kernelBuilder.hasParts()) {
-        LaunchBuilder(op, values, lengths).build(kernel, bounds);
+        LaunchBuilder(op, values, lengths)
+            .build(kernel, kernelBuilder.getColumnPrograms(), bounds);
         continue;
       }
       if (!merge) {
@@ -1480,9 +1522,7 @@ struct ConvertAttnToTilePass
             FusedKernelBuilder(op, info, lengths, values, bounds).buildMerge();
         symbols.insert(merge);
       }
-      LaunchBuilder(op, values, lengths)
-          .build(kernel, merge, kernelBuilder.getVColumns(),
-                 kernelBuilder.getMergeRows());
+      LaunchBuilder(op, values, lengths).build(kernel, merge, kernelBuilder);
     }
     op.erase();
   }

@@ -732,6 +732,11 @@ void HopperLowering::lowerWgmma(WgmmaOp op) {
   RankedTensorType tileB = slotB.getTile();
   bool isKMajor = op.getTransposeB();
   int64_t depth = tileB.getDimSize(isKMajor ? 1 : 0);
+  int64_t productDepth = kProductBits / tileB.getElementTypeBitWidth();
+  // Descriptors of Q don't change in the loop, but so many fill the registers:
+  // what a shuffle yields stays in the step, and they with it.
+  constexpr int64_t kMaxKeptDescriptors = 16;
+  bool isDeep = depth / productDepth > kMaxKeptDescriptors;
   Operand b = getOperand(slotB, slots[op.getB()].address), a;
   auto slotA = dyn_cast<SlotType>(op.getA().getType());
   if (slotA) {
@@ -739,6 +744,8 @@ void HopperLowering::lowerWgmma(WgmmaOp op) {
         WarpSpecializeOp::kRowsPerWarpgroup * getRing(slotA).getBlockRowBytes();
     Value offset = emit.mul(warpgroupIndex, emit.i32(warpgroupBytes));
     a = getOperand(slotA, emit.add(slots[op.getA()].address, offset));
+    if (isDeep)
+      a.address = makeUniform(a.address);
   }
 
   WarpgroupProduct product;
@@ -754,7 +761,6 @@ void HopperLowering::lowerWgmma(WgmmaOp op) {
                        getFragment(op.getAcc()).end());
 
   emit.create<NVVM::WgmmaFenceAlignedOp>();
-  int64_t productDepth = kProductBits / tileB.getElementTypeBitWidth();
   for (int64_t step = 0; step < depth / productDepth; ++step) {
     product.a.clear();
     if (slotA) {

@@ -3,13 +3,13 @@
 
 // VARIANT: unknown variant 'fast'; known are naive, inplace and math
 
-func.func @head_dim(%q: tensor<1x2x8x264xf32>) -> tensor<1x2x8x264xf32> {
-  %e = tensor.empty() : tensor<1x2x8x264xf32>
-  // expected-error @below {{head dimension 264 of q and k is not supported yet}}
+func.func @head_dim(%q: tensor<1x2x8x584xf32>) -> tensor<1x2x8x584xf32> {
+  %e = tensor.empty() : tensor<1x2x8x584xf32>
+  // expected-error @below {{head dimension 584 of q and k is not supported yet}}
   // expected-note @below {{supported:}}
-  %r = attn.attention ins(%q, %q, %q : tensor<1x2x8x264xf32>, tensor<1x2x8x264xf32>, tensor<1x2x8x264xf32>)
-                      outs(%e : tensor<1x2x8x264xf32>) -> tensor<1x2x8x264xf32>
-  return %r : tensor<1x2x8x264xf32>
+  %r = attn.attention ins(%q, %q, %q : tensor<1x2x8x584xf32>, tensor<1x2x8x584xf32>, tensor<1x2x8x584xf32>)
+                      outs(%e : tensor<1x2x8x584xf32>) -> tensor<1x2x8x584xf32>
+  return %r : tensor<1x2x8x584xf32>
 }
 
 // -----

@@ -38,11 +38,11 @@ func.func @innermost_stride(%q: memref<1x2x8x64xf16, strided<[?, ?, ?, 2]>>, %o:
 
 // -----
 
-func.func @head_dim(%q: memref<1x2x8x264xf16>, %o: memref<1x2x8x264xf16>) {
-  // expected-error@+2 {{head dimension 264 of q and k is not supported yet}}
+func.func @head_dim(%q: memref<1x2x8x584xf16>, %o: memref<1x2x8x584xf16>) {
+  // expected-error@+2 {{head dimension 584 of q and k is not supported yet}}
   // expected-note@+1 {{supported: }}
-  attn.attention ins(%q, %q, %q : memref<1x2x8x264xf16>, memref<1x2x8x264xf16>, memref<1x2x8x264xf16>)
-    outs(%o : memref<1x2x8x264xf16>)
+  attn.attention ins(%q, %q, %q : memref<1x2x8x584xf16>, memref<1x2x8x584xf16>, memref<1x2x8x584xf16>)
+    outs(%o : memref<1x2x8x584xf16>)
   return
 }
 

@@ -24,24 +24,24 @@ func.func @rows(%x: tensor<1x2x?x64xf32>) -> tensor<1x2x?x64xf32> {
 
 // -----
 
-func.func @head_dim(%x: tensor<1x2x?x257xf16>) -> tensor<1x2x?x257xf16> {
-  // expected-error @below {{head dimension 257 of q and k is not supported yet}}
-  // expected-note @below {{supported: q, k, v of f16, bf16 or f32, head dimensions up to 256 (q/k and v may differ)}}
+func.func @head_dim(%x: tensor<1x2x?x577xf16>) -> tensor<1x2x?x577xf16> {
+  // expected-error @below {{head dimension 577 of q and k is not supported yet}}
+  // expected-note @below {{supported: q, k, v of f16, bf16 or f32, head dimensions up to 576 (q/k and v may differ)}}
   %r = attn.attention
-      ins(%x, %x, %x : tensor<1x2x?x257xf16>, tensor<1x2x?x257xf16>, tensor<1x2x?x257xf16>)
-      outs(%x : tensor<1x2x?x257xf16>) -> tensor<1x2x?x257xf16>
-  return %r : tensor<1x2x?x257xf16>
+      ins(%x, %x, %x : tensor<1x2x?x577xf16>, tensor<1x2x?x577xf16>, tensor<1x2x?x577xf16>)
+      outs(%x : tensor<1x2x?x577xf16>) -> tensor<1x2x?x577xf16>
+  return %r : tensor<1x2x?x577xf16>
 }
 
 // -----
 
-func.func @v_head_dim(%q: tensor<1x2x?x64xf16>, %v: tensor<1x2x?x264xf16>) -> tensor<1x2x?x264xf16> {
-  // expected-error @below {{head dimension 264 of v is not supported yet}}
+func.func @v_head_dim(%q: tensor<1x2x?x64xf16>, %v: tensor<1x2x?x584xf16>) -> tensor<1x2x?x584xf16> {
+  // expected-error @below {{head dimension 584 of v is not supported yet}}
   // expected-note @below {{supported:}}
   %r = attn.attention
-      ins(%q, %q, %v : tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x264xf16>)
-      outs(%v : tensor<1x2x?x264xf16>) -> tensor<1x2x?x264xf16>
-  return %r : tensor<1x2x?x264xf16>
+      ins(%q, %q, %v : tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x584xf16>)
+      outs(%v : tensor<1x2x?x584xf16>) -> tensor<1x2x?x584xf16>
+  return %r : tensor<1x2x?x584xf16>
 }
 
 // -----
@@ -107,7 +107,7 @@ func.func @f8(%x: tensor<1x2x?x64xf8E4M3FN>, %o: tensor<1x2x?x64xf16>) -> tensor
 
 func.func @f8_head_dim(%x: tensor<1x2x?x72xf8E4M3FN>, %o: tensor<1x2x?x72xf16>) -> tensor<1x2x?x72xf16> {
   // expected-error @below {{head dimension 72 of q and k is not supported yet}}
-  // expected-note @below {{on sm_90a also q, k, v of f8E4M3FN or f8E5M2, with head dimensions in multiples of 16}}
+  // expected-note @below {{on sm_90a also q, k, v of f8E4M3FN or f8E5M2, with head dimensions in multiples of 16 up to 256}}
   %r = attn.attention
       ins(%x, %x, %x : tensor<1x2x?x72xf8E4M3FN>, tensor<1x2x?x72xf8E4M3FN>, tensor<1x2x?x72xf8E4M3FN>)
       outs(%o : tensor<1x2x?x72xf16>) -> tensor<1x2x?x72xf16>
@@ -150,4 +150,17 @@ func.func @packed_decode(%x: tensor<1x2x?x64xf16>, %c: tensor<?xi32>) -> tensor<
       {schedule = #attn.schedule<block_m = 64, block_n = 32, num_stages = 3, num_warps = 4, decode = <>>}
       -> tensor<1x2x?x64xf16>
   return %r : tensor<1x2x?x64xf16>
+}
+
+// -----
+
+// Of Dv = 512 a program computes 128 columns: 8192 bytes for 32 keys of V.
+func.func @columns_memory(%q: tensor<1x2x?x576xf16>, %v: tensor<1x2x?x512xf16>) -> tensor<1x2x?x512xf16> {
+  // expected-error @below {{schedule needs 208896 bytes of shared memory, but a program of sm_80 may use 166912: q tile 73728 + 3 stages * (k tile 36864 + v tile 8192)}}
+  %r = attn.attention
+      ins(%q, %q, %v : tensor<1x2x?x576xf16>, tensor<1x2x?x576xf16>, tensor<1x2x?x512xf16>)
+      outs(%v : tensor<1x2x?x512xf16>)
+      {schedule = #attn.schedule<block_m = 64, block_n = 32, num_stages = 3, num_warps = 4, v_columns = 128>}
+      -> tensor<1x2x?x512xf16>
+  return %r : tensor<1x2x?x512xf16>
 }

@@ -141,3 +141,28 @@ func.func @f8_sequences(%x: tensor<1x2x?x64xf8E4M3FN>, %cu: tensor<3xi32>, %o: t
       outs(%o : tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16>
   return %r : tensor<1x2x?x64xf16>
 }
+
+// -----
+
+// TMA fills whole blocks of columns.
+func.func @columns(%q: tensor<1x2x?x64xf16>, %v: tensor<1x2x?x512xf16>) -> tensor<1x2x?x512xf16> {
+  // expected-error @below {{schedule: v_columns = 176 must be a multiple of 64 on sm_90a}}
+  %r = attn.attention
+      ins(%q, %q, %v : tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x512xf16>)
+      outs(%v : tensor<1x2x?x512xf16>)
+      {schedule = #attn.schedule<block_m = 64, block_n = 32, num_stages = 2, num_warps = 8, v_columns = 176>}
+      -> tensor<1x2x?x512xf16>
+  return %r : tensor<1x2x?x512xf16>
+}
+
+// -----
+
+func.func @columns_registers(%q: tensor<1x2x?x64xf16>, %v: tensor<1x2x?x512xf16>) -> tensor<1x2x?x512xf16> {
+  // expected-error @below {{schedule needs about 308 registers a consumer thread, which has 232 with block_m = 64: output 256 + scores 16 + weights 8 + 28; lower block_n or block_m, or take pipeline = simple, or set v_columns to 256 or less}}
+  %r = attn.attention
+      ins(%q, %q, %v : tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x512xf16>)
+      outs(%v : tensor<1x2x?x512xf16>)
+      {schedule = #attn.schedule<block_m = 64, block_n = 32, num_stages = 2, num_warps = 8>}
+      -> tensor<1x2x?x512xf16>
+  return %r : tensor<1x2x?x512xf16>
+}

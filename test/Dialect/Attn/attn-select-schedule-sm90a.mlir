@@ -47,3 +47,14 @@ func.func @f8_wide(%x: tensor<1x2x?x128xf8E5M2>, %o: tensor<1x2x?x128xf16>) -> t
       -> tensor<1x2x?x128xf16>
   return %r : tensor<1x2x?x128xf16>
 }
+
+// Two programs share the columns of V.
+// CHECK-LABEL: func.func @latent
+// CHECK: schedule = #attn.schedule<{{.*}}warp_roles = <{{[^>]*}}>, v_columns = 256>
+// CHECK-SAME: #attn.short_schedule<max_q_len = 8, schedule = <{{[^#]*}} decode = <{{[^>]*}}>, v_columns = 256>>
+func.func @latent(%q: tensor<1x16x?x576xbf16>, %k: tensor<1x1x?x576xbf16>, %v: tensor<1x1x?x512xbf16>, %o: tensor<1x16x?x512xbf16>) -> tensor<1x16x?x512xbf16> {
+  %r = attn.attention
+      ins(%q, %k, %v : tensor<1x16x?x576xbf16>, tensor<1x1x?x576xbf16>, tensor<1x1x?x512xbf16>)
+      outs(%o : tensor<1x16x?x512xbf16>) -> tensor<1x16x?x512xbf16>
+  return %r : tensor<1x16x?x512xbf16>
+}

@@ -780,10 +780,15 @@ func.func @scale_type(%x: tensor<1x2x?x64xf8E4M3FN>, %s: tensor<1xf16>, %o: tens
 
 // -----
 
-// expected-error @below {{expected one warp_roles or decode}}
+// expected-error @below {{expected one warp_roles, decode or v_columns}}
 #s = #attn.schedule<block_m = 64, block_n = 64, num_stages = 2, num_warps = 4, decode = <>, decode = <>>
 
 // -----
 
-// expected-error @below {{expected one warp_roles or decode}}
+// expected-error @below {{expected one warp_roles, decode or v_columns}}
 #s = #attn.schedule<block_m = 64, block_n = 64, num_stages = 2, num_warps = 4, roles = <>>
+
+// -----
+
+// expected-error @below {{v_columns must be a multiple of 16 in [0, 1024], not 40}}
+#s = #attn.schedule<block_m = 64, block_n = 64, num_stages = 2, num_warps = 4, v_columns = 40>

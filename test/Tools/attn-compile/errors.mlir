@@ -28,7 +28,7 @@
 // FOLDER: error: {{.*}}out.mlir{{.*}}: No such file or directory
 // FULL: attn-compile: error: '/dev/full': No space left on device
 // STDOUT: attn-compile: error: 'standard output': No space left on device
-// BAD: errors.mlir:[[# @LINE + 15]]:{{[0-9]+}}: error: {{.*}}head dimension 264 of q and k is not supported yet
+// BAD: errors.mlir:[[# @LINE + 15]]:{{[0-9]+}}: error: {{.*}}head dimension 584 of q and k is not supported yet
 // BAD: note: supported:
 // BAD-NOT: error:
 
@@ -39,12 +39,12 @@ func.func @a(%x: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
   return %r : tensor<1x2x?x64xf16>
 }
 
-func.func @bad(%q: tensor<1x2x?x264xf16>, %k: tensor<1x2x?x264xf16>,
-               %v: tensor<1x2x?x264xf16>, %o: tensor<1x2x?x264xf16>)
-    -> tensor<1x2x?x264xf16> {
+func.func @bad(%q: tensor<1x2x?x584xf16>, %k: tensor<1x2x?x584xf16>,
+               %v: tensor<1x2x?x584xf16>, %o: tensor<1x2x?x584xf16>)
+    -> tensor<1x2x?x584xf16> {
 
   %r = attn.attention
-      ins(%q, %k, %v : tensor<1x2x?x264xf16>, tensor<1x2x?x264xf16>, tensor<1x2x?x264xf16>)
-      outs(%o : tensor<1x2x?x264xf16>) -> tensor<1x2x?x264xf16>
-  return %r : tensor<1x2x?x264xf16>
+      ins(%q, %k, %v : tensor<1x2x?x584xf16>, tensor<1x2x?x584xf16>, tensor<1x2x?x584xf16>)
+      outs(%o : tensor<1x2x?x584xf16>) -> tensor<1x2x?x584xf16>
+  return %r : tensor<1x2x?x584xf16>
 }

@@ -16,7 +16,7 @@ using namespace mlir::attn;
 /// What a schedule may say behind its sizes.
 static ParseResult parseScheduleKind(AsmParser &parser,
                                      WarpRolesAttr &warpRoles,
-                                     DecodeAttr &decode) {
+                                     DecodeAttr &decode, int64_t &vColumns) {
   while (succeeded(parser.parseOptionalComma())) {
     SMLoc loc = parser.getCurrentLocation();
     StringRef name;
@@ -27,8 +27,11 @@ static ParseResult parseScheduleKind(AsmParser &parser,
       result = parser.parseCustomAttributeWithFallback(warpRoles);
     else if (name == "decode" && !decode)
       result = parser.parseCustomAttributeWithFallback(decode);
+    else if (name == "v_columns" && !vColumns)
+      result = parser.parseInteger(vColumns);
     else
-      return parser.emitError(loc, "expected one warp_roles or decode");
+      return parser.emitError(loc,
+                              "expected one warp_roles, decode or v_columns");
     if (result)
       return failure();
   }
@@ -36,7 +39,7 @@ static ParseResult parseScheduleKind(AsmParser &parser,
 }
 
 static void printScheduleKind(AsmPrinter &printer, WarpRolesAttr warpRoles,
-                              DecodeAttr decode) {
+                              DecodeAttr decode, int64_t vColumns) {
   if (warpRoles) {
     printer << ", warp_roles = ";
     printer.printStrippedAttrOrType(warpRoles);
@@ -45,6 +48,8 @@ static void printScheduleKind(AsmPrinter &printer, WarpRolesAttr warpRoles,
     printer << ", decode = ";
     printer.printStrippedAttrOrType(decode);
   }
+  if (vColumns)
+    printer << ", v_columns = " << vColumns;
 }
 
 #define GET_ATTRDEF_CLASSES
@@ -100,7 +105,8 @@ ShortScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t blockM, int64_t blockN,
                                    int64_t numStages, int64_t numWarps,
-                                   WarpRolesAttr warpRoles, DecodeAttr decode) {
+                                   WarpRolesAttr warpRoles, DecodeAttr decode,
+                                   int64_t vColumns) {
   if (blockM <= 0 || blockM > 1024 || blockM % 8 != 0)
     return emitError() << "block_m must be a multiple of 8 in [8, 1024], not "
                        << blockM;
@@ -116,5 +122,9 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (decode && decode.getSplitKeys() % blockN != 0)
     return emitError() << "split_keys must be a multiple of block_n = "
                        << blockN << ", not " << decode.getSplitKeys();
+  if (vColumns < 0 || vColumns > 1024 || vColumns % 16 != 0)
+    return emitError() << "v_columns must be a multiple of 16 in [0, 1024], "
+                          "not "
+                       << vColumns;
   return success();
 }

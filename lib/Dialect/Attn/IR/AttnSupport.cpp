@@ -9,7 +9,8 @@ using namespace mlir::attn;
 /// 16 bytes of an 8-bit type, which TMA needs rows to be multiples of. Kernels
 /// of other types do without TMA where rows aren't.
 static constexpr int64_t kQuantizedHeadDimGranule = 16;
-static constexpr int64_t kMaxHeadDim = 256;
+static constexpr int64_t kMaxHeadDim = 576;
+static constexpr int64_t kMaxQuantizedHeadDim = 256;
 
 static constexpr StringLiteral kCaptureTypes =
     "f16, bf16, f32, i1, i8, i32 and i64";
@@ -26,16 +27,17 @@ static InFlightDiagnostic refuse(AttentionOp op, const Twine &what) {
                     << kCaptureTypes
                     << "; on sm_90a also q, k, v of f8E4M3FN or f8E5M2, with "
                        "head dimensions in multiples of "
-                    << kQuantizedHeadDimGranule;
+                    << kQuantizedHeadDimGranule << " up to "
+                    << kMaxQuantizedHeadDim;
   return diag;
 }
 
 /// `name` is whose head dimension it is.
 static LogicalResult verifyHeadDim(AttentionOp op, int64_t dim,
                                    StringRef name) {
-  if (op.isQuantized()
-          ? dim > 0 && dim <= kMaxHeadDim && dim % kQuantizedHeadDimGranule == 0
-          : dim <= kMaxHeadDim)
+  if (op.isQuantized() ? dim > 0 && dim <= kMaxQuantizedHeadDim &&
+                             dim % kQuantizedHeadDimGranule == 0
+                       : dim <= kMaxHeadDim)
     return success();
   return refuse(op, "head dimension " + Twine(dim) + " of " + name + " is");
 }

@@ -62,14 +62,14 @@ struct AttnSelectSchedulePass
     if (rows.empty())
       return op.emitOpError("has no row in the schedule table for target ")
              << info.name << "; write a #attn.schedule on it";
-    op.setScheduleAttr(rows.pop_back_val()->getSchedule(context));
+    op.setScheduleAttr(rows.pop_back_val()->getSchedule(op));
     // Packed sequences get the schedule for their mean length.
     if (op.getBatchInvariant() && op.getCuQ())
       return success();
     for (const ScheduleRow *row : rows)
       if (row->maxQLen > covered)
         shorter.push_back(ShortScheduleAttr::get(context, row->maxQLen,
-                                                 row->getSchedule(context)));
+                                                 row->getSchedule(op)));
     if (!shorter.empty())
       op.setShortSchedulesAttr(ArrayAttr::get(context, shorter));
     return success();

@@ -103,6 +103,9 @@ def Attn_ScheduleAttr : AttrDef<AttnDialect, "Schedule"> {
     - `num_warps`: warps of a program. The CPU ignores it.
     - `warp_roles`: of kernels with warp roles; others ignore it.
     - `decode`: makes it a kernel for few queries.
+    - `v_columns`: columns of V, and so of the output, that a program computes
+      (0 = all). Several programs share the rest and repeat the scores: for
+      head dimensions whose output has no room in registers.
 
     ```mlir
     #attn.schedule<block_m = 128, block_n = 64, num_stages = 2, num_warps = 4>
@@ -111,16 +114,21 @@ def Attn_ScheduleAttr : AttrDef<AttnDialect, "Schedule"> {
   let parameters = (ins "int64_t":$blockM, "int64_t":$blockN,
                         "int64_t":$numStages, "int64_t":$numWarps,
                         OptionalParameter<"::mlir::attn::WarpRolesAttr">:$warpRoles,
-                        OptionalParameter<"::mlir::attn::DecodeAttr">:$decode);
+                        OptionalParameter<"::mlir::attn::DecodeAttr">:$decode,
+                        DefaultValuedParameter<"int64_t", "0">:$vColumns);
   let assemblyFormat = [{
     `<` `block_m` `=` $blockM `,` `block_n` `=` $blockN `,`
     `num_stages` `=` $numStages `,` `num_warps` `=` $numWarps
-    `` custom<ScheduleKind>($warpRoles, $decode) `>`
+    `` custom<ScheduleKind>($warpRoles, $decode, $vColumns) `>`
   }];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// The attribute of a tile.kernel, and of the function that it becomes.
     static ::llvm::StringRef getKernelAttrName() { return "attn.schedule"; }
+    /// The columns of V that a program computes, of `columns`.
+    int64_t getVColumnsOf(int64_t columns) const {
+      return getVColumns() == 0 ? columns : std::min(getVColumns(), columns);
+    }
   }];
 }
 
