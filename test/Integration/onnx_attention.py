@@ -11,6 +11,7 @@ too. Needs numpy and the tools only.
 import argparse
 import concurrent.futures
 import dataclasses
+import itertools
 import os
 import subprocess
 import sys
@@ -56,6 +57,7 @@ class Case:
     past: Optional[int] = None
     present: bool = False
     nonpad: Optional[Tuple[int, ...]] = None
+    nan_padding: bool = False  # K and V are NaN behind them
     causal: bool = False
     scale: Optional[float] = None
     softcap: Optional[float] = None
@@ -109,6 +111,10 @@ class Model:
             self.add_tensor("past_value", kv_heads, case.past, v_dim, "P", False)
         if case.nonpad is not None:
             self.inputs["nonpad_kv_seqlen"] = ("i64", np.array(case.nonpad, np.int64), (self.size(batch, "B"),))
+        if case.nan_padding:
+            for name, length in itertools.product("KV", range(batch)):
+                rows = self.inputs[name][1][length]
+                (rows if case.packed else rows.swapaxes(0, 1))[case.nonpad[length] :] = np.nan
         width = (heads * v_dim,) if case.packed else (v_dim,)
         front = (self.size(batch, "B"),) if case.packed else (self.size(batch, "B"), heads)
         self.outputs["Y"] = front + (self.size(nq, "Q"),) + width
@@ -202,6 +208,8 @@ def reference(case, attributes, inputs):
         v = np.concatenate([inputs["past_value"].astype(np.float64), v], axis=2)
     batch, total = q.shape[0], k.shape[2]
     results = dict(present_key=k, present_value=v)
+    if case.nan_padding:
+        k, v = (np.nan_to_num(x) for x in (k, v))
     k, v = (np.repeat(x, heads // kv_heads, axis=1) for x in (k, v))
     scores = [q @ k.swapaxes(-1, -2) * (case.dims[0] ** -0.5 if case.scale is None else case.scale)]
     cap = case.softcap
@@ -248,6 +256,8 @@ def check_with_onnx(case, model, inputs, expected):
     if case.dtype == "bf16":
         return
     feeds = {name: x for name, x in inputs.items() if name not in model.initializers}
+    if case.nan_padding:
+        feeds = {name: np.nan_to_num(x) for name, x in feeds.items()}  # it multiplies what is hidden by 0
     if case.opset == 23 and case.mask and case.mask[-1] == 1:
         return  # it pads the dimension, as from opset 24 on; the specification of 23 broadcasts it
     outputs = onnx.reference.ReferenceEvaluator(proto).run(list(model.outputs), feeds)
@@ -359,6 +369,9 @@ def all_cases():
         for nonpad in ((3, 7), (0, 5), (7, 1)):
             yield Case(f"{prefix}nonpad_{nonpad[0]}_{nonpad[1]}", packed=packed, nonpad=nonpad)
             yield Case(f"{prefix}nonpad_causal_{nonpad[0]}_{nonpad[1]}", packed=packed, nonpad=nonpad, causal=True)
+        for causal in (False, True):
+            fields = dict(shape=(2, 4, 2, 70, 300), nonpad=(95, 201), nan_padding=True, causal=causal)
+            yield Case(f"{prefix}nonpad_nan_{'causal' if causal else 'all'}", packed=packed, **fields)
         for mode in range(4):
             yield Case(f"{prefix}mode_{mode}", packed=packed, mode=mode, softcap=2.0, causal=True, shape=(2, 4, 2, 7, 5))
             yield Case(f"{prefix}mode_{mode}_past", packed=packed, mode=mode, past=3, mask=("Q", "K"), hide_row=True)
