@@ -7,6 +7,8 @@
 #include "attn/Runtime/HostWork.h"
 #include "attn/Runtime/Ptxas.h"
 #include "llvm/ADT/STLExtras.h"
+#include <map>
+#include <mutex>
 
 using namespace attn;
 
@@ -53,9 +55,25 @@ public:
 
   void onHostWork(HostWork work, llvm::StringRef detail, TimePoint start,
                   TimePoint end) override;
+  void onLaunch(const BoundPlan &plan, bool skipsPrepass) override;
+
+  /// Forgets the launches so far: what is known of a region is its last phase.
+  void beginPhase();
+  /// Adds what the plans that were launched say of their kernels, and of a call
+  /// if nothing else ran on the device in the phase.
+  void addFacts(RegionProfile &region, const Phase &phase);
 
 private:
+  /// Of all launches of a kernel.
+  struct Work {
+    int64_t launches = 0;
+    std::optional<int64_t> bytes = 0, flops = 0;
+  };
+
   Recorder &recorder;
+  std::mutex mutex;
+  std::map<std::string, Work> works;
+  int64_t minBytes = 0, maxIntermediateBytes = 0;
 };
 
 } // namespace
@@ -78,6 +96,31 @@ void HostObserver::onHostWork(HostWork work, llvm::StringRef detail,
   const int64_t endNs = recorder.now();
   recorder.add(getActivity(work), detail,
                endNs - (Recorder::toNs(end) - Recorder::toNs(start)), endNs);
+}
+
+static void add(std::optional<int64_t> &sum, std::optional<int64_t> value) {
+  sum = sum && value ? std::optional(*sum + *value) : std::nullopt;
+}
+
+void HostObserver::onLaunch(const BoundPlan &plan, bool skipsPrepass) {
+  std::lock_guard<std::mutex> lock(mutex);
+  for (const TimedStep &step : plan.steps) {
+    if (step.kind != Step::Kind::Launch || (step.isPrepass && skipsPrepass))
+      continue;
+    Work &work = works[step.name];
+    ++work.launches;
+    ::add(work.bytes, step.bytes);
+    ::add(work.flops, step.flops);
+  }
+  minBytes += plan.minBytes;
+  maxIntermediateBytes =
+      std::max(maxIntermediateBytes, plan.maxIntermediateBytes);
+}
+
+void HostObserver::beginPhase() {
+  std::lock_guard<std::mutex> lock(mutex);
+  works.clear();
+  minBytes = maxIntermediateBytes = 0;
 }
 
 /// The launch is the work itself.
@@ -192,6 +235,7 @@ Profiler::HostSpan::~HostSpan() {
 }
 
 void Profiler::beginPhase(llvm::StringRef name) {
+  impl->hostObserver.beginPhase();
   impl->phase = {name.str(), impl->recorder.now(), 0, 1};
 }
 
@@ -279,6 +323,7 @@ llvm::Expected<RegionProfile> Profiler::end() {
   if (self.device.isGPU())
     self.addPaths();
   RegionProfile region = self.recorder.take();
+  self.hostObserver.addFacts(region, self.phase);
   region.origin = getOrigin(region).str();
   region.name = self.name;
   region.target = self.target;
@@ -351,6 +396,29 @@ static KernelFacts &getOrAddFacts(RegionProfile &region, llvm::StringRef name) {
   KernelFacts &facts = region.facts.emplace_back();
   facts.name = name.str();
   return facts;
+}
+
+void HostObserver::addFacts(RegionProfile &region, const Phase &phase) {
+  int64_t launches = 0;
+  for (const auto &[name, work] : works) {
+    KernelFacts &facts = getOrAddFacts(region, name);
+    // Of one launch in the mean.
+    if (work.bytes)
+      facts.bytes = *work.bytes / work.launches;
+    if (work.flops)
+      facts.flops = *work.flops / work.launches;
+    launches += work.launches;
+  }
+  // Other kernels, or a graph's replay of what was launched once.
+  const int64_t kernels =
+      llvm::count_if(region.device, [&](const DeviceRecord &record) {
+        return record.activity == DeviceActivity::Kernel &&
+               record.startNs >= phase.startNs && record.endNs <= phase.endNs;
+      });
+  if (launches == 0 || launches != kernels)
+    return;
+  region.minBytes = minBytes / phase.calls;
+  region.maxIntermediateBytes = maxIntermediateBytes;
 }
 
 /// Of one launch in the mean, where several steps have one name.

@@ -17,6 +17,8 @@ bool attn::setHostWorkObserver(HostWorkObserver *observer) {
   return true;
 }
 
+HostWorkObserver *attn::getHostWorkObserver() { return current; }
+
 HostWorkTimer::HostWorkTimer(HostWork work) : work(work), observer(current) {
   // The clock is read only for somebody: a look-up takes less than 1 us.
   if (observer)

@@ -322,6 +322,8 @@ llvm::Error Launcher::enqueue(Plan &plan, const Workspace *workspace,
                 : device.memset(destination, target.fill, target.size, stream))
       return error;
   }
+  if (HostWorkObserver *observer = getHostWorkObserver())
+    observer->onLaunch(plan.bound, /*skipsPrepass=*/hasPrepass);
   return llvm::Error::success();
 }
 

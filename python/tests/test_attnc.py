@@ -396,6 +396,32 @@ class ProfileTest(unittest.TestCase):
         self.assertIn("[hidden-copy]", str(profile))
         self.assertIn("In 7 layers", profile.show(layers=7))
 
+    def test_knows_bytes_and_flops(self):
+        q, k, v = self.tensors
+        fused, naive = self.profile().data["regions"]
+        least = 4 * (2 * q.size + k.size + v.size)
+        self.assertEqual(fused["min_bytes"], least)
+        self.assertEqual(naive["min_bytes"], least)
+        (facts,) = fused["facts"]
+        self.assertEqual(facts["bytes"], least)
+        products = 2 * q.shape[0] * q.shape[1] * q.shape[2] * k.shape[2] * (k.shape[3] + v.shape[3])
+        self.assertEqual(facts["flops"], products)
+        self.assertEqual(fused["max_intermediate_bytes"], 0)
+        self.assertEqual(naive["max_intermediate_bytes"], 4 * q.shape[0] * q.shape[1] * q.shape[2] * k.shape[2])
+        self.assertEqual([f["flops"] for f in naive["facts"] if f["name"].startswith("naive_qk")], [products // 2])
+        self.assertIn("[score-matrix]", str(self.profile()))
+
+    def test_knows_bytes_of_the_last_phase_only(self):
+        calls = []
+
+        def call():
+            q, k, v = make(length=300 if len(calls) < 2 else 8)
+            calls.append(q)
+            attnc.attention(q, k, v)
+
+        (region,) = attnc.profile(call, repeat=3, warmup=1, target="cpu").data["regions"]
+        self.assertEqual(region["min_bytes"], 4 * (2 * calls[-1].size + 2 * 2 * 2 * 50 * 16))
+
     def test_captures_unchanged_leaves_the_look_at_them_out(self):
         kernel = attnc.compile(DOCUMENTS, target="cpu")
         q, k, v = make(batches=1, heads=2, kv_heads=2, length=300, kv_length=300, dim=8)

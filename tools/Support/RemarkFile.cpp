@@ -58,8 +58,8 @@ llvm::Error RemarkFile::write(llvm::StringRef path) const {
   for (const Entry &entry : entries) {
     remarks::Remark remark;
     // What costs speed is what an optimisation missed.
-    remark.RemarkType = entry.isWarning ? remarks::Type::Missed
-                                        : remarks::Type::Analysis;
+    remark.RemarkType =
+        entry.isWarning ? remarks::Type::Missed : remarks::Type::Analysis;
     remark.PassName = entry.source;
     remark.RemarkName = entry.isWarning ? "Warning" : "Remark";
     remark.FunctionName = entry.function;

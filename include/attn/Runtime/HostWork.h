@@ -8,6 +8,8 @@
 
 namespace attn {
 
+struct BoundPlan;
+
 /// Look for a compiled kernel in memory or on disk, compile one, and evaluate a
 /// plan for tensors of given shapes and strides.
 enum class HostWork { Lookup, Compile, Plan };
@@ -22,11 +24,15 @@ public:
   /// worked on.
   virtual void onHostWork(HostWork work, llvm::StringRef detail,
                           TimePoint start, TimePoint end) = 0;
+  /// A Launcher has enqueued the plan, without its pre-pass with
+  /// `skipsPrepass`.
+  virtual void onLaunch(const BoundPlan &plan, bool skipsPrepass) = 0;
 };
 
 /// From now on, in all of this process; null: nobody. False if there is one
 /// already. It must outlive the work that it is told of.
 bool setHostWorkObserver(HostWorkObserver *observer);
+HostWorkObserver *getHostWorkObserver();
 
 /// Tells the observer, if there is one, of the time between its making and
 /// finish().
