@@ -25,6 +25,12 @@ for python in (sys.executable, "python3", "/usr/bin/python3"):
         config.available_features.add("numpy")
         break
 
+for python in (sys.executable, "/usr/bin/python3"):
+    if subprocess.run([python, "-c", "import setuptools, ensurepip, numpy, pip, venv, wheel"], stderr=subprocess.DEVNULL).returncode == 0:
+        config.substitutions.append(("%wheel_python", python))
+        config.available_features.add("wheel")
+        break
+
 # Without, `attn-prof --report` refuses; tests open reports where there is a browser.
 if all(path and not path.endswith("-NOTFOUND") for path in config.attnc_charts):
     config.available_features.add("charts")
