@@ -58,20 +58,20 @@ static KVRanges roundToSteps(ImplicitLocOpBuilder &builder, KVLoopOp loop,
   Value fullBegin = rounder.up(sets.full.begin);
   Value fullEnd = rounder.down(sets.full.end);
   // No key lies before the loop's begin, so that there the order is right.
-  if (fullBegin != loop.getBegin()) {
+  if (fullBegin != loop.getBegin() || begin != loop.getBegin()) {
     Value hasFull = compare(builder, fullBegin, fullEnd);
     fullBegin =
         builder.createOrFold<arith::SelectOp>(hasFull, fullBegin, begin);
     fullEnd = builder.createOrFold<arith::SelectOp>(hasFull, fullEnd, begin);
   }
-  return {begin, fullBegin, fullEnd, end};
+  return {begin, fullBegin, fullEnd, end, sets.precision != Precision::Sound};
 }
 
 KVRanges tile::computeKVRanges(ImplicitLocOpBuilder &builder, KVLoopOp loop,
                                std::optional<RowWindow> rows,
                                SmallVectorImpl<Operation *> &opaque) {
   KeyInterval keys = {loop.getBegin(), loop.getEnd()};
-  KeySets sets = {keys, keys};
+  KeySets sets = {keys, keys, Precision::SameForRows};
   loop.walk([&](MaskOp mask) {
     KeySets hidden = analyzeMask(builder, loop, mask, keys, rows, opaque);
     if (!mask.getSkippable())

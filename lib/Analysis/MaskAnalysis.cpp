@@ -149,6 +149,12 @@ public:
     return {max(a.begin, b.begin), min(a.end, b.end)};
   }
 
+  /// Whether both reach to the same end of the keys.
+  bool shareEnd(KeyInterval a, KeyInterval b) const {
+    return (a.begin == keys.begin && b.begin == keys.begin) ||
+           (a.end == keys.end && b.end == keys.end);
+  }
+
   /// The smallest interval that holds both.
   KeyInterval hull(KeyInterval a, KeyInterval b) {
     KeyInterval both = {min(a.begin, b.begin), max(a.end, b.end)};
@@ -181,6 +187,16 @@ private:
   KeyInterval keys;
 };
 
+/// Of the intersection of two sets, and of their union if it is an interval.
+/// What one row sees of both is then given by the first or last of some ends,
+/// which moves over the rows as they do.
+static Precision combinePrecisions(const KeySets &a, const KeySets &b) {
+  auto [less, more] = std::minmax(a.precision, b.precision);
+  bool isCombinable =
+      less == Precision::SameForRows || more <= Precision::Stepwise;
+  return isCombinable ? more : Precision::Sound;
+}
+
 //===----------------------------------------------------------------------===//
 // Analysis
 //===----------------------------------------------------------------------===//
@@ -202,8 +218,11 @@ public:
       firstRow = builder.createOrFold<arith::AddIOp>(firstRow, rows->offset);
       numRows = rows->count;
     }
-    if (mask.getBounds())
+    // Both in keys, or both in positions of a list.
+    if (mask.getBounds() && bool(mask.getTiles()) == bool(loop.getTiles()))
       return readBounds();
+    if (loop.getTiles())
+      return unknown(mask);
     interleave = getInterleave();
     if (interleave > 1) {
       lastQuery = divideByInterleave(builder.createOrFold<arith::AddIOp>(
@@ -306,12 +325,15 @@ private:
   }
 
   KeySets both(const KeySets &a, const KeySets &b) {
-    return {intervals.intersect(a.visible, b.visible),
-            intervals.intersect(a.full, b.full)};
+    return intersect(builder, a, b, keys);
   }
   KeySets either(const KeySets &a, const KeySets &b) {
+    Precision precision = intervals.shareEnd(a.visible, b.visible) &&
+                                  intervals.shareEnd(a.full, b.full)
+                              ? combinePrecisions(a, b)
+                              : Precision::Sound;
     return {intervals.hull(a.visible, b.visible),
-            intervals.uniteOrLonger(a.full, b.full)};
+            intervals.uniteOrLonger(a.full, b.full), precision};
   }
   /// `both`, or by De Morgan `either`, of two conditions under one negation.
   KeySets combine(bool conjunction, const KeySets &a, const KeySets &b) {
@@ -324,7 +346,7 @@ private:
     if (negate)
       std::swap(whenTrue, whenFalse);
     KeyInterval set = intervals.select(hoist(condition), whenTrue, whenFalse);
-    return {set, set};
+    return {set, set, Precision::SameForRows};
   }
 
   /// The sets of keys for which `condition` (or its negation) holds.
@@ -368,7 +390,12 @@ private:
     KeySets isTrue = visit(condition, /*negate=*/false);
     KeySets whenTrue = both(isTrue, a());
     KeySets isFalse = visit(condition, /*negate=*/true);
-    return either(whenTrue, both(isFalse, b()));
+    KeySets whenFalse = both(isFalse, b());
+    KeySets chosen = either(whenTrue, whenFalse);
+    // One of them is empty.
+    if (isUniform(condition))
+      chosen.precision = std::max(whenTrue.precision, whenFalse.precision);
+    return chosen;
   }
 
   KeySets visitXOr(Value a, Value b, bool negate) {
@@ -721,22 +748,29 @@ private:
     rest.key = 0;
     if (form.key == 0)
       return nonPositiveRows(rest);
+    Precision precision = getPrecision(form);
     if (form.key > 0) {
       // key <= floor(-rest / form.key); the end is one more.
       LinearForm bound = rest.negated();
       bound.constant += form.key;
       if (form.key == 1 && isLoopEnd(bound))
-        return {intervals.all(), intervals.all()};
+        return {intervals.all(), intervals.all(), Precision::SameForRows};
       Value someRow = emitKey(emitExtreme(bound, /*largest=*/true), form.key);
       Value everyRow = emitKey(emitExtreme(bound, /*largest=*/false), form.key);
-      return {{keys.begin, someRow}, {keys.begin, everyRow}};
+      return {{keys.begin, someRow}, {keys.begin, everyRow}, precision};
     }
     // key >= ceil(rest / -form.key)
     LinearForm bound = rest;
     bound.constant += -form.key - 1;
     Value someRow = emitKey(emitExtreme(bound, /*largest=*/false), -form.key);
     Value everyRow = emitKey(emitExtreme(bound, /*largest=*/true), -form.key);
-    return {{someRow, keys.end}, {everyRow, keys.end}};
+    return {{someRow, keys.end}, {everyRow, keys.end}, precision};
+  }
+
+  static Precision getPrecision(const LinearForm &form) {
+    if (form.query == 0)
+      return Precision::SameForRows;
+    return form.query == -form.key ? Precision::Stepwise : Precision::Exact;
   }
 
   bool isLoopEnd(const LinearForm &form) {
@@ -752,7 +786,8 @@ private:
                             emitExtreme(form, largest), i64Constant(0));
       return intervals.select(holds, intervals.all(), intervals.none());
     };
-    return {allIf(/*largest=*/false), allIf(/*largest=*/true)};
+    return {allIf(/*largest=*/false), allIf(/*largest=*/true),
+            getPrecision(form)};
   }
 
   static constexpr unsigned kMaxVisited = 256;
@@ -788,5 +823,5 @@ KeySets tile::intersect(ImplicitLocOpBuilder &builder, const KeySets &a,
                         const KeySets &b, KeyInterval keys) {
   IntervalBuilder intervals(builder, keys);
   return {intervals.intersect(a.visible, b.visible),
-          intervals.intersect(a.full, b.full)};
+          intervals.intersect(a.full, b.full), combinePrecisions(a, b)};
 }

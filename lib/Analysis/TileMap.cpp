@@ -60,6 +60,11 @@ FailureOr<TileMap> TileMap::compute(KernelOp kernel,
   LoadOp query = findQueryLoad(kernel);
   if (!loop || !query)
     return kernel.emitError("is no attention kernel with a tile.kv_loop");
+  if (loop.getTiles())
+    return emitError(
+        loop.getLoc(),
+        "key tiles are skipped by lists that other kernels make of "
+        "this mask when it runs");
   TileMap map;
   map.name = kernel.getSymName().str();
   map.point = point;

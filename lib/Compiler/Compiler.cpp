@@ -202,7 +202,15 @@ static tile::KernelOp lowerToKVRanges(ModuleOp module,
   mlir::attn::buildKVRangesPipeline(pm, target);
   if (failed(pm.run(module)))
     return {};
-  return *module.getOps<tile::KernelOp>().begin();
+  // Others look at the mask before it.
+  for (auto kernel : module.getOps<tile::KernelOp>()) {
+    WalkResult result =
+        kernel.walk([](tile::KVLoopOp) { return WalkResult::interrupt(); });
+    if (result.wasInterrupted())
+      return kernel;
+  }
+  op.emitError("has no kernel with a tile.kv_loop");
+  return {};
 }
 
 namespace {

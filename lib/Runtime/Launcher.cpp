@@ -346,6 +346,17 @@ static llvm::Error checkAddresses(const Manifest &manifest,
   return llvm::Error::success();
 }
 
+/// Whether what the plan's pre-pass finds out follows from the plan alone.
+static bool readsNoArguments(const BoundPlan &plan) {
+  for (auto [step, target] : llvm::zip_equal(plan.steps, plan.targets))
+    if (step.isPrepass &&
+        llvm::any_of(target.parameters, [](const BoundPlan::Parameter &param) {
+          return param.scalar || (param.buffer && param.buffer->argument);
+        }))
+      return false;
+  return true;
+}
+
 /// Where the tensors lie that the plan's pre-pass reads.
 static llvm::SmallVector<DeviceAddress, 8>
 getPrepassAddresses(const BoundPlan &plan,
@@ -413,8 +424,8 @@ llvm::Error Launcher::launch(Stream stream,
     return error;
   llvm::SmallVector<DeviceAddress, 8> read =
       getPrepassAddresses(bound, arguments);
-  const bool hasPrepass = options.capturesUnchanged &&
-                          (*workspace)->lastPlan == *plan &&
+  const bool isUnchanged = options.capturesUnchanged || readsNoArguments(bound);
+  const bool hasPrepass = isUnchanged && (*workspace)->lastPlan == *plan &&
                           (*workspace)->lastRead == read;
   // Until all is enqueued, nothing is known.
   (*workspace)->lastPlan = nullptr;

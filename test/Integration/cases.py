@@ -256,6 +256,30 @@ def bounded_masks():
         yield Case(name, dtype, (64, 128)[n % 2], shape, score, mask, lse=True, variants=("fused",))
 
 
+def listed_masks():
+    """Masks whose visible tiles don't lie side by side, with shared KV heads, sinks and ragged lengths."""
+    images = (
+        ("neighborhood_96", (1, 4, 2, 960, 960)),
+        ("neighborhood_200", (2, 2, 2, 700, 700)),
+        ("neighborhood_256", (1, 2, 1, 1024, 1024)),
+    )
+    masks = ("window_and_first", "strided", "shuffled_documents", "keep_blocks_of_heads", "positive_blocks")
+    # With a single query or key, and lengths of a few tiles and a bit.
+    shapes = ((2, 4, 2, 450, 470), (1, 4, 4, 300, 1001), (2, 4, 1, 641, 129), (1, 8, 2, 1, 300), (1, 2, 2, 200, 1))
+    kinds = list(images) + list(itertools.product(masks, shapes))
+    for n, (mask, shape) in enumerate(kinds):
+        dtype = DTYPES[n % len(DTYPES)]
+        name = f"listed-{dtype}-{mask}-" + "x".join(map(str, shape))
+        sink = (0.5, -3.25, 4.0, 12.0, -1.0, 0.0, 2.0, 1.5)[: shape[1]] if n % 3 == 1 else None
+        score = (None, "alibi", None, "softcap")[n % 4]
+        variants = VARIANTS if n % 5 == 0 and score is None else ("fused",)
+        yield Case(name, dtype, (64, 128, 80)[n % 3], shape, score, mask, lse=True, sink=sink, variants=variants)
+    for dtype in DTYPES:
+        yield Case(f"listed-no-keys-{dtype}", dtype, 64, (1, 2, 2, 200, 0), mask="strided", lse=True, variants=("fused",))
+        yield Case(f"listed-no-queries-{dtype}", dtype, 64, (1, 2, 2, 0, 200), mask="strided", variants=("fused",))
+        yield Case(f"listed-all-hidden-{dtype}", dtype, 64, (1, 2, 2, 200, 300), mask="nothing", lse=True, variants=("fused",))
+
+
 # Several tiles both ways, in rows that TMA can copy (multiples of 16 bytes) and, with 1001, that it can't.
 PLANE_SHAPES = ((2, 4, 2, 400, 656), (1, 2, 2, 1000, 1000), (2, 2, 1, 208, 1001), (3, 6, 3, 136, 384))
 
@@ -429,5 +453,5 @@ def decode():
 
 
 def all_cases():
-    basic = [*matrix(), *head_dims(), *reported(), *score_terms(), *captures(), *bounded_masks(), *planes()]
+    basic = [*matrix(), *head_dims(), *reported(), *score_terms(), *captures(), *bounded_masks(), *listed_masks(), *planes()]
     return [*basic, *sinks(), *sequences(), *quantized(), *decode(), *latent()]

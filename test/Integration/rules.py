@@ -345,6 +345,12 @@ def _blocks(random, shape, case):
     return (squares == 2) | ((squares == 1) & (random.random(shape) < 0.5))
 
 
+def _shuffled_documents(random, shape, case):
+    # Pieces of a few documents in any order, each one again and again.
+    pieces = random.integers(0, 4, (*shape[:-1], -(-shape[-1] // 48)))
+    return pieces.repeat(48, -1)[..., : shape[-1]]
+
+
 def _steps(random, shape, case):
     return np.sort(random.integers(-20, 40, shape))
 
@@ -547,6 +553,98 @@ MASKS.update(
                 np.abs(np.fix(xs[i] * ys[j] / 7)) % 3 == 0, (0 <= ys[j]) & (ys[j] < 7), xs[i] < ys[j]
             ),
             {"xs": Capture("i32", ("q",), _steps), "ys": Capture("i32", ("k",), _steps)},
+        ),
+    }
+)
+
+
+def _neighborhood(width, radius):
+    """Pixels at most `radius` away in both directions, in an image with rows of `width`."""
+    body = f"""
+      %width = arith.constant {width} : i32
+      %radius = arith.constant {radius} : i32
+      %q_row = arith.divsi %q_idx, %width : i32
+      %k_row = arith.divsi %kv_idx, %width : i32
+      %q_column = arith.remsi %q_idx, %width : i32
+      %k_column = arith.remsi %kv_idx, %width : i32
+      %d_row = arith.subi %q_row, %k_row : i32
+      %d_column = arith.subi %q_column, %k_column : i32
+      %abs_row = math.absi %d_row : i32
+      %abs_column = math.absi %d_column : i32
+      %c0 = arith.cmpi sle, %abs_row, %radius : i32
+      %c1 = arith.cmpi sle, %abs_column, %radius : i32
+      %r = arith.andi %c0, %c1 : i1"""
+    return (
+        body,
+        lambda b, h, i, j, nq, nk: (abs(i // width - j // width) <= radius) & (abs(i % width - j % width) <= radius),
+    )
+
+
+for _width, _radius in ((96, 3), (200, 2), (256, 1)):
+    MASKS[f"neighborhood_{_width}"] = _neighborhood(_width, _radius)
+
+MASKS.update(
+    {
+        # The first keys for all, and a window.
+        "window_and_first": (
+            _POSITION
+            + """
+      %c4 = arith.constant 4 : i32
+      %c60 = arith.constant 60 : i32
+      %d = arith.subi %pos, %kv_idx : i32
+      %c0 = arith.cmpi ult, %d, %c60 : i32
+      %c1 = arith.cmpi slt, %kv_idx, %c4 : i32
+      %r = arith.ori %c0, %c1 : i1""",
+            lambda b, h, i, j, nq, nk: ((i + nk - nq - j >= 0) & (i + nk - nq - j < 60)) | (j < 4),
+        ),
+        # What only the numbers say.
+        "nothing": (
+            """
+      %c2 = arith.constant 2 : i32
+      %rest = arith.remsi %kv_idx, %c2 : i32
+      %r = arith.cmpi sge, %rest, %c2 : i32""",
+            lambda b, h, i, j, nq, nk: False & (j < 0),
+        ),
+        # Every 150th key: whole tiles between them are hidden.
+        "strided": (
+            """
+      %c150 = arith.constant 150 : i32
+      %c2 = arith.constant 2 : i32
+      %d = arith.subi %kv_idx, %q_idx : i32
+      %abs = math.absi %d : i32
+      %rest = arith.remsi %abs, %c150 : i32
+      %r = arith.cmpi slt, %rest, %c2 : i32""",
+            lambda b, h, i, j, nq, nk: abs(j - i) % 150 < 2,
+        ),
+        "shuffled_documents": (
+            """
+      %a = attn.capture_load %of_query[%b, %q_idx] : {of_query} -> i32
+      %d = attn.capture_load %of_key[%b, %kv_idx] : {of_key} -> i32
+      %r = arith.cmpi eq, %a, %d : i32""",
+            lambda b, h, i, j, nq, nk, of_query, of_key: of_query[b, i] == of_key[b, j],
+            {
+                "of_query": Capture("i32", ("b", "q"), _shuffled_documents),
+                "of_key": Capture("i32", ("b", "k"), _shuffled_documents),
+            },
+        ),
+        # Squares of each head's own mask, and numbers that hide what is not above 0.
+        "keep_blocks_of_heads": (
+            """
+      %r = attn.capture_load %keep[%h, %q_idx, %kv_idx] : {keep} -> i1""",
+            lambda b, h, i, j, nq, nk, keep: keep[h, i, j],
+            {"keep": Capture("i1", ("h", "q", "k"), _blocks)},
+        ),
+        "positive_blocks": (
+            """
+      %x = attn.capture_load %weights[%q_idx, %kv_idx] : {weights} -> f16
+      %zero = arith.constant 0.0 : f16
+      %r = arith.cmpf ogt, %x, %zero : f16""",
+            lambda b, h, i, j, nq, nk, weights: weights[i, j] > 0,
+            {
+                "weights": Capture(
+                    "f16", ("q", "k"), lambda random, shape, case: 2.0 * _blocks(random, (1, *shape), case)[0] - 1
+                )
+            },
         ),
     }
 )

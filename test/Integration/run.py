@@ -148,9 +148,9 @@ def check_kernels(report, case, variant):
     prefix = "naive_" if variant == "inplace" else variant + "_"
     if not all(name.startswith(prefix) for name in kernels):
         raise Mismatch(f"{variant} ran {', '.join(kernels)}")
-    # Those that bound a mask by what it reads come before the attention, and one that transposes a v
-    # of 8 bits; a merge of parts comes behind it.
-    others = ("_extremes", "_ranges", "_transpose_v_", "_merge")
+    # Those that list the tiles of a mask come before the attention, and one that transposes a v of
+    # 8 bits; a merge of parts comes behind it.
+    others = ("_extremes", "_classes", "_tiles", "_transpose_v_", "_merge")
     attention = [name for name in kernels if not any(part in name for part in others)]
     if (len(attention) == 1) != (variant == "fused"):
         raise Mismatch(f"{variant} ran {len(kernels)} kernels: {', '.join(kernels)}")

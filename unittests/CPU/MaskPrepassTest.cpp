@@ -1,13 +1,14 @@
-//===- MaskPrepassTest.cpp - Ranges from captured data against brute force ===//
+//===- MaskPrepassTest.cpp - Lists of tiles against brute force -----------===//
 //
-// Masks that read captures go through convert-attn-to-tile; the kernels that
-// bound them run on concrete data, and the ranges that they write are compared,
-// tile by tile, with what every element of the mask says.
+// Masks go through convert-attn-to-tile; the kernels that look at them run on
+// concrete data, and the lists and ranges that they write are compared, tile by
+// tile, with what every element of the mask says.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Kernel.h"
 #include "attn/Conversion/Passes.h"
+#include "attn/Dialect/Attn/IR/AttnMods.h"
 #include "attn/Dialect/Tile/IR/TileOps.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -20,14 +21,23 @@
 #include <random>
 
 using namespace attn::test;
+using mlir::attn::MaskMod;
 
 namespace {
-constexpr int32_t kBlockM = 8, kBlockN = 8;
-
 /// A capture, and which of query and key the mask reads it by.
 struct Capture {
   std::string type;
   bool byQuery, byKey;
+
+  bool hasExtremes() const {
+    return byQuery != byKey && !llvm::StringRef(type).contains("xf");
+  }
+};
+
+/// Tiles of the attention. A granule is of 64 queries, or of a tile.
+struct Blocks {
+  int32_t m = 8, n = 8;
+  int32_t getGranule() const { return m % 64 == 0 ? 64 : m; }
 };
 
 enum class Kind { Skipped, Partial, Full };
@@ -36,19 +46,24 @@ int32_t countTiles(int32_t length, int32_t block) {
   return (length + block - 1) / block;
 }
 
-/// The kernels that bound one mask_mod, whose captures are %x and %y.
+using Visible = std::function<bool(int32_t query, int32_t key)>;
+
+/// The kernels that look at one mask_mod, whose captures are %x and %y.
 class Prepass {
 public:
-  Prepass(std::vector<Capture> captures, const std::string &rule)
-      : captures(std::move(captures)), kernels(build(rule)) {}
+  Prepass(std::vector<Capture> captures, const std::string &rule,
+          Blocks blocks = {})
+      : captures(std::move(captures)), blocks(blocks),
+        kernels(build(rule, MaskMod())) {}
+  Prepass(std::vector<Capture> captures, const MaskMod &mod, Blocks blocks)
+      : captures(std::move(captures)), blocks(blocks),
+        kernels(build("%r = arith.constant true", mod)) {}
 
   /// Runs them on one array a capture.
   void run(int32_t numQueries, int32_t numKeys, std::vector<void *> data) {
     this->numQueries = numQueries;
     this->numKeys = numKeys;
     Params params;
-    int32_t numExtremes = 0;
-    std::vector<std::vector<int32_t>> extremes;
     for (auto [capture, pointer] : llvm::zip_equal(captures, data)) {
       std::vector<int32_t> sizes;
       if (capture.byQuery)
@@ -57,47 +72,69 @@ public:
         sizes.push_back(numKeys);
       params.addMemRef(pointer, sizes, {});
     }
-    std::vector<std::vector<int32_t>> sizes;
+    params.addI32(numQueries).addI32(numKeys);
+
+    int32_t granules = countTiles(numQueries, blocks.getGranule());
+    int32_t keyTiles = getNumKeyTiles(), queryTiles = getNumQueryTiles();
+    int32_t numExtremes = 0;
+    std::vector<std::vector<int32_t>> extremes;
     for (const Capture &capture : captures) {
-      sizes.push_back({1, 1,
-                       capture.byQuery ? countTiles(numQueries, kBlockM) : 1,
-                       capture.byKey ? countTiles(numKeys, kBlockN) : 1});
-      int32_t count = sizes.back()[2] * sizes.back()[3];
+      if (!capture.hasExtremes())
+        continue;
+      std::vector<int32_t> sizes = {1, 1, capture.byQuery ? granules : 1,
+                                    capture.byKey ? keyTiles : 1};
+      int32_t count = sizes[2] * sizes[3];
       numExtremes += count;
       extremes.emplace_back(2 * count + 1);
+      params.addMemRef(extremes.back().data(), sizes, {});
     }
-    for (auto [size, array] : llvm::zip_equal(sizes, extremes))
-      params.addMemRef(array.data(), size, {});
-    params.addI32(numQueries).addI32(numKeys);
-    kernels.run("fused_attn_cpu_f32_d32_extremes", numExtremes, params);
-    int32_t numGranules = countTiles(numQueries, kBlockM);
-    ranges.assign(4 * numGranules + 1, -1);
-    params.addMemRef(ranges.data(), {1, 1, numGranules}, {});
-    kernels.run("fused_attn_cpu_f32_d32_ranges", numGranules, params);
+    const std::string name = "fused_attn_cpu_f32_d32";
+    if (!extremes.empty())
+      kernels.run(name + "_extremes", numExtremes, params);
+    std::vector<int32_t> classes(granules * keyTiles + 1, -1);
+    params.addMemRef(classes.data(), {1, 1, granules, keyTiles}, {});
+    kernels.run(name + "_classes", granules * keyTiles, params);
+    lists.assign(queryTiles * keyTiles + 1, -1);
+    ranges.assign(4 * queryTiles * getNumGranulesInTile() + 1, -1);
+    params.addMemRef(lists.data(), {1, 1, queryTiles, keyTiles}, {});
+    params.addMemRef(ranges.data(), {1, 1, queryTiles * getNumGranulesInTile()},
+                     {});
+    kernels.run(name + "_tiles", queryTiles, params);
   }
 
-  /// Compares the ranges with what `isVisible` says: they must hide nothing and
-  /// show nothing wrong, and if `isExact`, be the tiles' kinds.
-  void check(std::function<bool(int32_t, int32_t)> isVisible, bool isExact) {
-    for (int32_t granule = 0; granule * kBlockM < numQueries; ++granule)
-      for (int32_t tile = 0; tile * kBlockN < numKeys; ++tile) {
-        Kind actual = getActual(granule, tile * kBlockN);
-        Kind expected = getExpected(granule, tile * kBlockN, isVisible);
-        if (isExact)
-          ASSERT_EQ(actual, expected) << granule << ", " << tile;
-        else
-          ASSERT_TRUE(actual == expected || actual == Kind::Partial)
-              << granule << ", " << tile;
-      }
+  /// Compares lists and ranges with what `isVisible` says.
+  void check(const Visible &isVisible) {
+    for (int32_t tile = 0; tile < getNumQueryTiles(); ++tile) {
+      SCOPED_TRACE("query tile " + std::to_string(tile));
+      std::vector<int32_t> expected = getExpectedList(tile, isVisible);
+      const int32_t *list = &lists[tile * getNumKeyTiles()];
+      ASSERT_EQ(llvm::ArrayRef(list, expected.size()),
+                llvm::ArrayRef(expected));
+      for (int32_t i = 0; i < getNumGranulesInTile(); ++i)
+        checkGranule(tile * getNumGranulesInTile() + i, expected, isVisible);
+      if (testing::Test::HasFatalFailure())
+        return;
+    }
   }
 
 private:
-  Kernels build(const std::string &rule) {
+  int32_t getNumKeyTiles() const { return countTiles(numKeys, blocks.n); }
+  int32_t getNumQueryTiles() const { return countTiles(numQueries, blocks.m); }
+  int32_t getNumGranulesInTile() const {
+    return blocks.m / blocks.getGranule();
+  }
+
+  Kernels build(const std::string &rule, const MaskMod &mod) {
     mlir::DialectRegistry registry;
     mlir::attn::registerAttncDialects(registry);
     mlir::MLIRContext context(registry);
     context.loadAllAvailableDialects();
-    std::string types, names, arguments, formal;
+    // Remarks say why there is a list.
+    context.getDiagEngine().registerHandler([](mlir::Diagnostic &diag) {
+      return mlir::success(diag.getSeverity() ==
+                           mlir::DiagnosticSeverity::Remark);
+    });
+    std::string types, names, arguments;
     const char *letters[] = {"x", "y"};
     for (auto [letter, capture] : llvm::zip(letters, captures)) {
       types += ", " + capture.type;
@@ -106,8 +143,8 @@ private:
     }
     std::string text = substitute(R"mlir(
 !qkv = memref<?x4x?x32xf32>
-func.func @f(%q: !qkv, %o: !qkv$arguments) {
-  attn.attention ins(%q, %q, %q$names : !qkv, !qkv, !qkv$types) outs(%o : !qkv)
+func.func @f(%q: !qkv, %k: !qkv, %o: !qkv$arguments) {
+  attn.attention ins(%q, %k, %k$names : !qkv, !qkv, !qkv$types) outs(%o : !qkv)
     {schedule = #attn.schedule<block_m = $M, block_n = $N, num_stages = 1,
                                num_warps = 1>}
     mask_mod (%b: i32, %h: i32, %i: i32, %j: i32$arguments) {
@@ -119,10 +156,12 @@ func.func @f(%q: !qkv, %o: !qkv$arguments) {
                                   {{"arguments", arguments},
                                    {"names", names},
                                    {"types", types},
-                                   {"M", std::to_string(kBlockM)},
-                                   {"N", std::to_string(kBlockN)},
+                                   {"M", std::to_string(blocks.m)},
+                                   {"N", std::to_string(blocks.n)},
                                    {"rule", rule}});
     auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+    if (module && mod)
+      module->walk([&](mlir::attn::AttentionOp op) { setMaskMod(op, mod); });
     mlir::PassManager pm(&context);
     pm.addPass(mlir::attn::createConvertAttnToTile({"cpu"}));
     if (!module || failed(pm.run(*module)))
@@ -139,29 +178,70 @@ func.func @f(%q: !qkv, %o: !qkv$arguments) {
     return Kernels(printed);
   }
 
-  Kind getActual(int32_t granule, int32_t key) {
-    const int32_t *range = &ranges[4 * granule];
-    if (key < range[0] || key >= range[3])
-      return Kind::Skipped;
-    return key >= range[1] && key < range[2] ? Kind::Full : Kind::Partial;
-  }
-
-  Kind getExpected(int32_t granule, int32_t key,
-                   const std::function<bool(int32_t, int32_t)> &isVisible) {
-    int32_t count = 0, numRows = 0;
-    for (int32_t i = granule * kBlockM;
-         i < std::min((granule + 1) * kBlockM, numQueries); ++i, ++numRows)
-      for (int32_t j = key; j < std::min(key + kBlockN, numKeys); ++j)
+  /// What the elements say of `numRows` queries from `first` on.
+  Kind getKind(int32_t first, int32_t numRows, int32_t keyTile,
+               const Visible &isVisible) {
+    const int32_t endRow = std::min(first + numRows, numQueries);
+    const int32_t key = keyTile * blocks.n;
+    int32_t count = 0;
+    for (int32_t i = first; i < endRow; ++i)
+      for (int32_t j = key; j < std::min(key + blocks.n, numKeys); ++j)
         count += isVisible(i, j);
     if (count == 0)
       return Kind::Skipped;
-    return count == numRows * kBlockN ? Kind::Full : Kind::Partial;
+    return count == (endRow - first) * blocks.n ? Kind::Full : Kind::Partial;
+  }
+
+  /// The full tiles, then the others of which something is visible.
+  std::vector<int32_t> getExpectedList(int32_t tile, const Visible &isVisible) {
+    std::vector<int32_t> list;
+    for (Kind kind : {Kind::Full, Kind::Partial})
+      for (int32_t keyTile = 0; keyTile < getNumKeyTiles(); ++keyTile)
+        if (getKind(tile * blocks.m, blocks.m, keyTile, isVisible) == kind)
+          list.push_back(keyTile);
+    return list;
+  }
+
+  /// A granule's range is the smallest that holds all that it sees, and its
+  /// full part the first run of what it sees whole.
+  void checkGranule(int32_t granule, llvm::ArrayRef<int32_t> list,
+                    const Visible &isVisible) {
+    const int32_t first = granule * blocks.getGranule();
+    if (first >= numQueries)
+      return;
+    std::vector<Kind> kinds;
+    for (int32_t keyTile : list)
+      kinds.push_back(getKind(first, blocks.getGranule(), keyTile, isVisible));
+    auto isSeen = [](Kind kind) { return kind != Kind::Skipped; };
+    auto isFull = [](Kind kind) { return kind == Kind::Full; };
+    const auto begin = llvm::find_if(kinds, isSeen);
+    const auto last = std::find_if(kinds.rbegin(), kinds.rend(), isSeen);
+    const auto fullBegin = llvm::find_if(kinds, isFull);
+    const auto fullEnd = std::find_if_not(fullBegin, kinds.end(), isFull);
+    auto toKey = [&](auto position) {
+      return std::min(static_cast<int32_t>(position - kinds.begin()) * blocks.n,
+                      numKeys);
+    };
+    const int32_t *range = &ranges[4 * granule];
+    if (begin == kinds.end()) {
+      EXPECT_EQ(range[0], range[3]) << "granule " << granule;
+    } else {
+      EXPECT_EQ(range[0], toKey(begin)) << "granule " << granule;
+      EXPECT_EQ(range[3], toKey(last.base())) << "granule " << granule;
+    }
+    if (fullBegin == kinds.end()) {
+      EXPECT_EQ(range[1], range[2]) << "granule " << granule;
+    } else {
+      EXPECT_EQ(range[1], toKey(fullBegin)) << "granule " << granule;
+      EXPECT_EQ(range[2], toKey(fullEnd)) << "granule " << granule;
+    }
   }
 
   std::vector<Capture> captures;
+  Blocks blocks;
   Kernels kernels;
   int32_t numQueries = 0, numKeys = 0;
-  std::vector<int32_t> ranges;
+  std::vector<int32_t> lists, ranges;
 };
 
 /// Calls `fn` with every way to cut `length` positions into documents 0, 1, 2
@@ -196,8 +276,7 @@ TEST(MaskPrepassTest, DocumentsAreExact) {
     forEachPacking(lengths.first, [&](std::vector<int32_t> &x) {
       forEachPacking(lengths.second, [&](std::vector<int32_t> &y) {
         prepass.run(x.size(), y.size(), {x.data(), y.data()});
-        prepass.check([&](int32_t i, int32_t j) { return x[i] == y[j]; },
-                      /*isExact=*/true);
+        prepass.check([&](int32_t i, int32_t j) { return x[i] == y[j]; });
       });
     });
 }
@@ -210,8 +289,7 @@ TEST(MaskPrepassTest, CausalDocumentsAreExact) {
     forEachPacking(length, [&](std::vector<int32_t> &x) {
       prepass.run(length, length, {x.data(), x.data()});
       prepass.check(
-          [&](int32_t i, int32_t j) { return x[i] == x[j] && j <= i; },
-          /*isExact=*/true);
+          [&](int32_t i, int32_t j) { return x[i] == x[j] && j <= i; });
     });
 }
 
@@ -226,8 +304,7 @@ TEST(MaskPrepassTest, PrefixesOfQueriesAreExact) {
     for (int32_t &value : x)
       value = static_cast<int32_t>(random() % (numKeys + 6)) - 3;
     prepass.run(x.size(), numKeys, {x.data()});
-    prepass.check([&](int32_t i, int32_t j) { return j < x[i]; },
-                  /*isExact=*/true);
+    prepass.check([&](int32_t i, int32_t j) { return j < x[i]; });
   }
 }
 
@@ -246,12 +323,12 @@ TEST(MaskPrepassTest, MasksOfWholeTilesAreExact) {
         x[i * numKeys + j] = true;
     }
     prepass.run(numQueries, numKeys, {x.data()});
-    prepass.check([&](int32_t i, int32_t j) { return x[i * numKeys + j] != 0; },
-                  /*isExact=*/true);
+    prepass.check(
+        [&](int32_t i, int32_t j) { return x[i * numKeys + j] != 0; });
   }
 }
 
-TEST(MaskPrepassTest, AnyMaskIsSound) {
+TEST(MaskPrepassTest, AnyMaskIsExact) {
   // A few rules that interval arithmetic sees through more or less.
   const std::pair<const char *,
                   std::function<bool(int32_t, int32_t, int32_t, int32_t)>>
@@ -313,13 +390,12 @@ TEST(MaskPrepassTest, AnyMaskIsSound) {
       }
       prepass.run(x.size(), y.size(), {x.data(), y.data()});
       prepass.check(
-          [&](int32_t i, int32_t j) { return rule.second(x[i], y[j], i, j); },
-          /*isExact=*/false);
+          [&](int32_t i, int32_t j) { return rule.second(x[i], y[j], i, j); });
     }
   }
 }
 
-TEST(MaskPrepassTest, WideNumbersAreSound) {
+TEST(MaskPrepassTest, WideNumbersAreExact) {
   Prepass prepass(
       {{"memref<?xi64>", true, false}, {"memref<?xi64>", false, true}},
       R"mlir(
@@ -338,7 +414,172 @@ TEST(MaskPrepassTest, WideNumbersAreSound) {
         value = values[random() % 4 == 0 ? (first + 1) % 8 : first];
     }
     prepass.run(x.size(), y.size(), {x.data(), y.data()});
-    prepass.check([&](int32_t i, int32_t j) { return x[i] == y[j]; },
-                  /*isExact=*/false);
+    prepass.check([&](int32_t i, int32_t j) { return x[i] == y[j]; });
   }
+}
+
+/// Some of them are equal, so that documents come in any order and again.
+std::vector<int32_t> makeDocuments(int32_t length, std::mt19937 &random) {
+  std::vector<int32_t> documents;
+  while (documents.size() < size_t(length))
+    documents.insert(documents.end(), 1 + random() % 20, random() % 4);
+  documents.resize(length);
+  return documents;
+}
+
+TEST(MaskPrepassTest, DocumentsInAnyOrderAreExact) {
+  // 128 queries are two granules.
+  for (Blocks blocks : {Blocks{8, 8}, Blocks{24, 16}, Blocks{128, 16}}) {
+    Prepass prepass({kByQuery, kByKey},
+                    std::string(kDocuments) +
+                        "\n%r = arith.andi %same, %same : i1",
+                    blocks);
+    std::mt19937 random(5);
+    for (int32_t n = 0; n < 200; ++n) {
+      std::vector<int32_t> x = makeDocuments(1 + random() % 300, random);
+      std::vector<int32_t> y = makeDocuments(1 + random() % 100, random);
+      prepass.run(x.size(), y.size(), {x.data(), y.data()});
+      prepass.check([&](int32_t i, int32_t j) { return x[i] == y[j]; });
+    }
+  }
+}
+
+TEST(MaskPrepassTest, RandomBlocksAreExact) {
+  for (Blocks blocks : {Blocks{8, 8}, Blocks{16, 8}, Blocks{192, 8}}) {
+    Prepass prepass({{"memref<?x?xi1>", true, true}}, R"mlir(
+  %r = attn.capture_load %x[%i, %j] : memref<?x?xi1> -> i1)mlir",
+                    blocks);
+    std::mt19937 random(6);
+    for (int32_t n = 0; n < 100; ++n) {
+      int32_t numQueries = 1 + random() % 400, numKeys = 1 + random() % 60;
+      // Blocks of 32 queries and 8 keys are hidden, visible or mixed.
+      std::vector<char> x(numQueries * numKeys);
+      std::vector<uint32_t> kinds(13 * 8);
+      for (uint32_t &kind : kinds)
+        kind = random() % 3;
+      for (int32_t i = 0; i < numQueries; ++i)
+        for (int32_t j = 0; j < numKeys; ++j) {
+          uint32_t kind = kinds[i / 32 * 8 + j / 8];
+          x[i * numKeys + j] = kind == 2 ? random() % 2 : kind;
+        }
+      prepass.run(numQueries, numKeys, {x.data()});
+      prepass.check(
+          [&](int32_t i, int32_t j) { return x[i * numKeys + j] != 0; });
+    }
+  }
+}
+
+TEST(MaskPrepassTest, FloatsAreExact) {
+  Prepass prepass({{"memref<?x?xf32>", true, true}}, R"mlir(
+  %c = arith.constant 0.5 : f32
+  %f = attn.capture_load %x[%i, %j] : memref<?x?xf32> -> f32
+  %g = math.absf %f : f32
+  %r = arith.cmpf ogt, %g, %c : f32)mlir");
+  std::mt19937 random(7);
+  for (int32_t n = 0; n < 200; ++n) {
+    int32_t numQueries = 1 + random() % 30, numKeys = 1 + random() % 40;
+    std::vector<float> x(numQueries * numKeys);
+    for (int32_t i = 0; i < numQueries; ++i)
+      for (int32_t j = 0; j < numKeys; ++j)
+        x[i * numKeys + j] = (i / 8 * 5 + j / 8) % 3 - 1.7f + random() % 2;
+    prepass.run(numQueries, numKeys, {x.data()});
+    prepass.check([&](int32_t i, int32_t j) {
+      return std::abs(x[i * numKeys + j]) > 0.5f;
+    });
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Masks of the library that no range of keys describes
+//===----------------------------------------------------------------------===//
+
+/// `visible` also gets the lengths.
+static void expectExact(
+    const MaskMod &mod,
+    llvm::function_ref<bool(int32_t, int32_t, int32_t, int32_t)> visible,
+    llvm::ArrayRef<std::pair<int32_t, int32_t>> lengths) {
+  for (Blocks blocks : {Blocks{8, 8}, Blocks{8, 24}, Blocks{16, 8},
+                        Blocks{64, 16}, Blocks{128, 8}}) {
+    SCOPED_TRACE(std::to_string(blocks.m) + " x " + std::to_string(blocks.n));
+    Prepass prepass({}, mod, blocks);
+    for (auto [numQueries, numKeys] : lengths) {
+      SCOPED_TRACE(std::to_string(numQueries) + " queries, " +
+                   std::to_string(numKeys) + " keys");
+      prepass.run(numQueries, numKeys, {});
+      prepass.check([&, nq = numQueries, nk = numKeys](int32_t i, int32_t j) {
+        return visible(i, j, nq, nk);
+      });
+    }
+  }
+}
+
+constexpr std::pair<int32_t, int32_t> kLengths[] = {
+    {1, 1},   {8, 8},    {9, 31},    {31, 9}, {40, 200},
+    {64, 64}, {200, 40}, {150, 150}, {0, 20}, {20, 0}};
+
+TEST(MaskPrepassTest, Neighborhoods) {
+  struct Image {
+    int32_t height, width, rows, columns;
+  };
+  // Rows of pixels shorter and longer than the tiles.
+  for (Image image : {Image{5, 40, 3, 3}, Image{3, 64, 1, 5},
+                      Image{12, 12, 5, 3}, Image{2, 100, 1, 1}}) {
+    auto getFirst = [](int32_t position, int32_t size, int32_t window) {
+      return std::min(std::max(position - window / 2, 0), size - window);
+    };
+    int32_t length = image.height * image.width;
+    expectExact(
+        mlir::attn::getNeighborhoodMask(image.height, image.width, image.rows,
+                                        image.columns),
+        [&](int32_t i, int32_t j, int32_t, int32_t) {
+          int32_t row = getFirst(i / image.width, image.height, image.rows);
+          int32_t column =
+              getFirst(i % image.width, image.width, image.columns);
+          int32_t y = j / image.width - row, x = j % image.width - column;
+          return y >= 0 && y < image.rows && x >= 0 && x < image.columns;
+        },
+        {{length, length}});
+  }
+}
+
+TEST(MaskPrepassTest, DilatedWindows) {
+  for (auto [radius, dilation] :
+       {std::pair(2, 3), std::pair(3, 20), std::pair(1, 45)})
+    expectExact(
+        mlir::attn::getDilatedWindowMask(radius, dilation),
+        [r = radius, d = dilation](int32_t i, int32_t j, int32_t nq,
+                                   int32_t nk) {
+          int32_t distance = std::abs(j - (i + nk - nq));
+          return distance % d == 0 && distance / d <= r;
+        },
+        kLengths);
+}
+
+TEST(MaskPrepassTest, Compositions) {
+  using namespace mlir::attn;
+  auto isNear = [](int32_t i, int32_t j, int32_t nq, int32_t nk) {
+    int32_t distance = j - (i + nk - nq);
+    return distance <= 0 && distance >= -9;
+  };
+  // A window, and the first keys for all.
+  expectExact(
+      uniteMasks(getSlidingWindowMask(9, 0), getPrefixMask(5)),
+      [&](int32_t i, int32_t j, int32_t nq, int32_t nk) {
+        return j < 5 || isNear(i, j, nq, nk);
+      },
+      kLengths);
+  expectExact(
+      uniteMasks(getDilatedWindowMask(4, 16), getSlidingWindowMask(9, 0)),
+      [&](int32_t i, int32_t j, int32_t nq, int32_t nk) {
+        int32_t distance = std::abs(j - (i + nk - nq));
+        return (distance % 16 == 0 && distance <= 64) || isNear(i, j, nq, nk);
+      },
+      kLengths);
+  expectExact(
+      intersectMasks(getDilatedWindowMask(4, 16), getCausalMask()),
+      [](int32_t i, int32_t j, int32_t nq, int32_t nk) {
+        int32_t distance = j - (i + nk - nq);
+        return distance <= 0 && distance % 16 == 0 && distance >= -64;
+      },
+      kLengths);
 }

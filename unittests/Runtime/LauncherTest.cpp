@@ -231,16 +231,23 @@ static const char kPrepassManifest[] = R"(
                {"type": "i32", "value": "y.dim0"}]}],
    "min_bytes": 8, "max_intermediate_bytes": 4})";
 
+/// A manifest with the kernels above.
+static std::unique_ptr<Executable> createPrepass(llvm::StringRef manifest,
+                                                 Device &device) {
+  return get(Executable::create(get(Manifest::parse(manifest)),
+                                {"",
+                                 [](llvm::StringRef name) -> void * {
+                                   return reinterpret_cast<void *>(
+                                       name == "find" ? &findFirst
+                                                      : &fillWithFirst);
+                                 }},
+                                device));
+}
+
 TEST(LauncherPrepassTest, RunsWhereSomethingMayHaveChanged) {
   std::unique_ptr<Device> device = createCpuDevice();
-  auto executable = get(
-      Executable::create(get(Manifest::parse(kPrepassManifest)),
-                         {"",
-                          [](llvm::StringRef name) -> void * {
-                            return reinterpret_cast<void *>(
-                                name == "find" ? &findFirst : &fillWithFirst);
-                          }},
-                         *device));
+  std::unique_ptr<Executable> executable =
+      createPrepass(kPrepassManifest, *device);
   Launcher launcher(*executable);
   float x[] = {3, 4}, other[] = {5, 6}, y[4];
   /// Whether a launch runs the pre-pass; y must be right in any case.
@@ -263,4 +270,29 @@ TEST(LauncherPrepassTest, RunsWhereSomethingMayHaveChanged) {
   EXPECT_TRUE(runsPrepass(x, 2, true)) << "another address";
   EXPECT_TRUE(runsPrepass(x, 3, true)) << "another shape";
   EXPECT_TRUE(runsPrepass(x, 2, true)) << "another shape between";
+}
+
+TEST(LauncherPrepassTest, RunsOnceWithoutArguments) {
+  // Finds out what it left itself.
+  std::string manifest = kPrepassManifest;
+  const std::string from = R"({"type": "ptr", "buffer": "x"}, )";
+  manifest.replace(manifest.find(from), from.size(),
+                   R"({"type": "ptr", "buffer": "first"}, )");
+  std::unique_ptr<Device> device = createCpuDevice();
+  std::unique_ptr<Executable> executable = createPrepass(manifest, *device);
+  Launcher launcher(*executable);
+  float x[2] = {}, other[2] = {}, y[4];
+  auto runsPrepass = [&](float *input, int64_t size) {
+    const int before = numPrepasses;
+    const int64_t inputSize = 2, stride = 1;
+    const TensorView views[] = {{DType::F32, inputSize, stride, input},
+                                {DType::F32, size, stride, y}};
+    EXPECT_EQ(getError(launcher.launch({}, views)), "");
+    return numPrepasses != before;
+  };
+  EXPECT_TRUE(runsPrepass(x, 2)) << "the first time";
+  EXPECT_FALSE(runsPrepass(x, 2));
+  EXPECT_FALSE(runsPrepass(other, 2)) << "nothing reads it";
+  EXPECT_TRUE(runsPrepass(x, 3)) << "another shape";
+  EXPECT_TRUE(runsPrepass(x, 2)) << "another shape between";
 }

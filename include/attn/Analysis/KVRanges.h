@@ -10,6 +10,9 @@ namespace mlir::tile {
 /// The ranges of a kv_loop, as its operands have them.
 struct KVRanges {
   Value begin, fullBegin, fullEnd, end;
+  /// Whether they are known to skip every step of which no row sees a key, and
+  /// to count every step as full of which all rows see all keys.
+  bool isExact = false;
 };
 
 /// Computes, in front of `loop`, which of its steps the masks in it leave for

@@ -12,7 +12,8 @@
 // visible and, of what is fully visible, the union where it is an interval.
 //
 // The result is sound for every region. It is exact if the keys visible to a
-// query tile form an interval, as for causal masks, windows and prefixes.
+// query tile form an interval, as for causal masks, windows and prefixes, and
+// says so where that follows from the form of the region.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,12 +35,30 @@ struct KeyInterval {
   Value begin, end;
 };
 
+/// How well sets of keys say what a mask does to the rows of a query tile. Of
+/// exact ones, how what a row sees follows from its number decides what other
+/// conditions they can be combined with.
+enum class Precision {
+  /// In the same way for all rows.
+  SameForRows,
+  /// Ends move by at most one key from a row to the next, upwards. This takes
+  /// windows to be open: where both ends do so, the first is not behind the
+  /// last.
+  Stepwise,
+  /// In another way.
+  Exact,
+  /// Keys that are neither outside of the visible ones nor within the full ones
+  /// may be anything.
+  Sound
+};
+
 /// What a mask does to the keys of a loop, for one query tile.
 struct KeySets {
   /// Outside it, no row of the tile sees a key.
   KeyInterval visible;
   /// Inside it, every row of the tile sees every key.
   KeyInterval full;
+  Precision precision = Precision::Sound;
 };
 
 /// Some rows of a query tile: `count` from its row `offset` (i32) on.

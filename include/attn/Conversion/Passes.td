@@ -78,16 +78,18 @@ def ConvertAttnToTile : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
     program a sequence and head without work. A program finds its sequence by a
     binary search.
 
-    A `mask_mod` that reads integers of captured tensors by query or key says
-    only when it runs which tiles it hides. Two kernels of one warp a program
-    are launched before: `..._extremes` takes the least and largest value that
-    each read gives for each granule of queries (`block_m`, or 64 if that
-    divides it) and `block_n` keys, `..._ranges` evaluates the rule on these
-    bounds, and writes the keys of each granule that the mask op of the
-    attention's kernel takes as `bounds`. A read by query and key touches as
-    much memory as there are scores; its extremes are taken if it is the same
-    for all of at least 4 heads. What of a rule has no bounds is named in a
-    remark.
+    Where one range of keys for each query tile isn't known to say what a
+    `mask_mod` hides (what `tile-split-kv-ranges` would find is asked for it),
+    kernels of one warp a program are launched before, and list the tiles to
+    visit. `..._extremes` takes the least and largest value that each read of
+    integers by query or key alone gives for each granule of queries (`block_m`,
+    or 64 if that divides it) and `block_n` keys. `..._classes` evaluates the
+    rule for granules and tiles of keys: on bounds, and where these don't
+    decide, on the elements. `..._tiles` writes the list of each query tile,
+    full tiles first, and which part of it each granule needs: `tiles` and
+    `bounds` of the mask op in the attention's kernel. A remark says so, and
+    names what the analysis can't see through. Kernels for decoding, packed
+    sequences and caches have no lists.
 
     A constant scale > 0 without a `score_mod` is folded into the exponent;
     otherwise the scores are multiplied by it first.

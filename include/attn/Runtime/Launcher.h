@@ -23,7 +23,8 @@ struct LaunchOptions {
   /// held at the last launch on the same stream with tensors of the same shapes
   /// and strides. What that launch found out about them before the attention
   /// is used again, if they also lie at the same addresses and no other launch
-  /// of the kernel came between on the stream.
+  /// of the kernel came between on the stream. What follows from shapes alone
+  /// is used again without such a promise.
   bool capturesUnchanged = false;
 };
 

@@ -6,6 +6,7 @@
 #include "ScoreTerms.h"
 #include "SequenceBuilder.h"
 #include "TransposeValues.h"
+#include "attn/Analysis/KVRanges.h"
 #include "attn/Conversion/Passes.h"
 #include "attn/Dialect/Attn/IR/AttnSupport.h"
 #include "attn/Dialect/Tile/IR/TileOps.h"
@@ -146,10 +147,10 @@ class FusedKernelBuilder {
 public:
   FusedKernelBuilder(AttentionOp op, const TargetInfo &target,
                      const ScheduledLengths &lengths, Value valueOperand,
-                     const std::optional<MaskBounds> &bounds)
-      : op(op), valueOperand(valueOperand), bounds(bounds), lengths(lengths),
-        schedule(lengths.schedule), roles(getWarpRoles(schedule, target)),
-        decode(schedule.getDecode()),
+                     const std::optional<MaskTiles> &maskTiles)
+      : op(op), valueOperand(valueOperand), maskTiles(maskTiles),
+        lengths(lengths), schedule(lengths.schedule),
+        roles(getWarpRoles(schedule, target)), decode(schedule.getDecode()),
         matmul(chooseMatmul(op.getElementType(), target, bool(roles))),
         builder(op.getLoc(), op.getContext()), sequences(op, args, builder),
         interleave(decode ? getGroupSize(op) : 1), blockM(schedule.getBlockM()),
@@ -161,7 +162,7 @@ public:
   /// `values` is v, or what stands for it.
   static SmallVector<Value>
   getKernelOperands(AttentionOp op, Value values,
-                    const std::optional<MaskBounds> &bounds = std::nullopt) {
+                    const std::optional<MaskTiles> &maskTiles = std::nullopt) {
     SmallVector<Value> operands = {op.getQ(), op.getK(), values, op.getO()};
     if (op.getLse())
       operands.push_back(op.getLse());
@@ -177,8 +178,8 @@ public:
          {op.getCuQ(), op.getCuK(), op.getKvLen(), op.getBlockTable()})
       if (operand)
         operands.push_back(operand);
-    if (bounds)
-      operands.push_back(bounds->ranges);
+    if (maskTiles)
+      operands.append({maskTiles->ranges, maskTiles->tiles});
     return operands;
   }
 
@@ -278,7 +279,8 @@ private:
   //===--------------------------------------------------------------------===//
 
   tile::KernelOp createKernel(const Twine &name, int32_t numWarps) {
-    SmallVector<Value> operands = getKernelOperands(op, valueOperand, bounds);
+    SmallVector<Value> operands =
+        getKernelOperands(op, valueOperand, maskTiles);
     auto types = llvm::to_vector(ValueRange(operands).getTypes());
     if (hasParts())
       llvm::append_range(types, PartOperands::getTypes(op, getVColumns()));
@@ -637,11 +639,13 @@ private:
     auto mask =
         tile::MaskOp::create(builder, scores.getType(), scores, qStart, kv);
     buildMask(mask.getBody());
-    if (bounds) {
-      mask.getBoundsMutable().assign(arg(bounds->ranges));
+    if (maskTiles) {
+      mask.getBoundsMutable().assign(arg(maskTiles->ranges));
       mask.getBoundsIndicesMutable().assign(
-          {bounds->hasBatches ? batch : zero, bounds->hasHeads ? head : zero});
-      mask.setBoundsRows(bounds->rows);
+          {maskTiles->hasBatches ? batch : zero,
+           maskTiles->hasHeads ? head : zero});
+      mask.setBoundsRows(maskTiles->rows);
+      mask.getTilesMutable().assign(arg(maskTiles->tiles));
     }
     return {mask};
   }
@@ -1185,7 +1189,7 @@ private:
   AttentionOp op;
   /// v, or what stands for it.
   Value valueOperand;
-  const std::optional<MaskBounds> &bounds;
+  const std::optional<MaskTiles> &maskTiles;
   const ScheduledLengths &lengths;
   ScheduleAttr schedule;
   WarpRolesAttr roles;
@@ -1229,10 +1233,10 @@ public:
   }
 
   void build(tile::KernelOp kernel, int64_t columnPrograms,
-             const std::optional<MaskBounds> &bounds) {
+             const std::optional<MaskTiles> &maskTiles) {
     Value grid = countPrograms(columnPrograms);
     launch(kernel, onlyFor(grid),
-           FusedKernelBuilder::getKernelOperands(op, values, bounds));
+           FusedKernelBuilder::getKernelOperands(op, values, maskTiles));
   }
 
   /// With `merge`, of a kernel whose keys may be in parts.
@@ -1506,20 +1510,20 @@ struct ConvertAttnToTilePass
     // It is the same for all schedules.
     tile::KernelOp merge;
     for (const ScheduledLengths &lengths : getScheduledLengths(op)) {
-      std::optional<MaskBounds> bounds =
-          buildPrepass(op, info, lengths, symbols);
-      FusedKernelBuilder kernelBuilder(op, info, lengths, values, bounds);
+      std::optional<MaskTiles> maskTiles =
+          buildPrepass(op, info, lengths, values, symbols);
+      FusedKernelBuilder kernelBuilder(op, info, lengths, values, maskTiles);
       tile::KernelOp kernel = kernelBuilder.build();
       // The table makes the name unique.
       symbols.insert(kernel);
       if (!kernelBuilder.hasParts()) {
         LaunchBuilder(op, values, lengths)
-            .build(kernel, kernelBuilder.getColumnPrograms(), bounds);
+            .build(kernel, kernelBuilder.getColumnPrograms(), maskTiles);
         continue;
       }
       if (!merge) {
-        merge =
-            FusedKernelBuilder(op, info, lengths, values, bounds).buildMerge();
+        merge = FusedKernelBuilder(op, info, lengths, values, maskTiles)
+                    .buildMerge();
         symbols.insert(merge);
       }
       LaunchBuilder(op, values, lengths).build(kernel, merge, kernelBuilder);
@@ -1527,13 +1531,17 @@ struct ConvertAttnToTilePass
     op.erase();
   }
 
-  static std::optional<MaskBounds> buildPrepass(AttentionOp op,
-                                                const TargetInfo &info,
-                                                const ScheduledLengths &lengths,
-                                                SymbolTable &symbols) {
+  /// Adds the kernels that list tiles, if one range of keys for each tile of
+  /// queries isn't known to say what the mask hides.
+  static std::optional<MaskTiles> buildPrepass(AttentionOp op,
+                                               const TargetInfo &info,
+                                               const ScheduledLengths &lengths,
+                                               Value values,
+                                               SymbolTable &symbols) {
     ScheduleAttr schedule = lengths.schedule;
-    // Few queries would wait longer for bounds than for the keys.
-    if (schedule.getDecode())
+    // Few queries would wait longer for a list than for the keys.
+    if (!op.hasMaskMod() || schedule.getDecode() || !canHaveMaskPrepass(op) ||
+        hasExactRanges(op, info, lengths, values))
       return std::nullopt;
     std::string name = getKernelName(
         op, chooseMatmul(op.getElementType(), info, info.hasWarpRoles),
@@ -1544,6 +1552,30 @@ struct ConvertAttnToTilePass
     return buildMaskPrepass(
         op, name, {schedule.getBlockM(), schedule.getBlockN(), getFactor},
         symbols);
+  }
+
+  /// Asks the analysis of tile-split-kv-ranges about a kernel without a list.
+  /// Says what it can't see through if the answer is no.
+  static bool hasExactRanges(AttentionOp op, const TargetInfo &info,
+                             const ScheduledLengths &lengths, Value values) {
+    OwningOpRef<tile::KernelOp> kernel =
+        FusedKernelBuilder(op, info, lengths, values, std::nullopt).build();
+    auto loop = *kernel->getBody().getOps<tile::KVLoopOp>().begin();
+    ImplicitLocOpBuilder builder(loop.getLoc(), loop);
+    SmallVector<Operation *> opaque;
+    if (tile::computeKVRanges(builder, loop, std::nullopt, opaque).isExact)
+      return true;
+    // Once for all schedules.
+    if (lengths.last != ScheduledLengths::kNoLimit)
+      return false;
+    InFlightDiagnostic remark = emitRemark(
+        op.getLoc(), "one range of keys for each tile of queries doesn't say "
+                     "what this mask hides; kernels that run first list the "
+                     "tiles to visit");
+    for (Operation *reason : opaque)
+      remark.attachNote(reason->getLoc())
+          << "mask analysis can't see through this";
+    return false;
   }
 };
 } // namespace

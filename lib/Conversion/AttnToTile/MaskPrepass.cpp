@@ -1,4 +1,4 @@
-//===- MaskPrepass.cpp - Kernels that bound a mask before it runs ---------===//
+//===- MaskPrepass.cpp - Kernels that look at a mask before it runs -------===//
 
 #include "MaskPrepass.h"
 #include "RuleReader.h"
@@ -10,16 +10,20 @@ using namespace mlir;
 using namespace mlir::attn;
 using tile::MaskOp;
 
-/// A read of queries and keys costs as much memory as a mask of the whole
-/// problem. It pays if this many heads share it.
-static constexpr int64_t kMinHeadsOfTable = 4;
-
-/// Queries that the ranges of a granule are for, at most: what a warpgroup of
-/// sm_90a takes.
+/// Queries that are classified together, at most: what a warpgroup of sm_90a
+/// takes.
 static constexpr int64_t kMaxGranule = 64;
 
+/// Rows of a tile that are evaluated before the next look at whether it is
+/// mixed.
+static constexpr int64_t kRowsAtOnce = 16;
+
 namespace {
-/// A read whose bounds in each tile are wanted.
+/// What the elements of a granule of queries and a tile of keys are: all
+/// hidden, mixed or all visible.
+enum class TileClass { Hidden, Partial, Full };
+
+/// A read by query or key alone whose bounds in each tile are wanted.
 struct BoundedRead {
   CaptureLoadOp load;
   unsigned inputs;
@@ -50,6 +54,18 @@ public:
   Value less(Value a, Value b) {
     return createOrFold<arith::CmpIOp>(arith::CmpIPredicate::slt, a, b);
   }
+  Value equal(Value a, Value b) {
+    return createOrFold<arith::CmpIOp>(arith::CmpIPredicate::eq, a, b);
+  }
+  Value both(Value a, Value b) { return binary<arith::AndIOp>(a, b); }
+  Value either(Value a, Value b) { return binary<arith::OrIOp>(a, b); }
+  Value negate(Value a) {
+    return binary<arith::XOrIOp>(
+        a, arith::ConstantIntOp::create(*this, 1, /*width=*/1));
+  }
+  Value toI32(Value condition) {
+    return createOrFold<arith::ExtUIOp>(getI32Type(), condition);
+  }
   Value select(Value condition, Value a, Value b) {
     return createOrFold<arith::SelectOp>(condition, a, b);
   }
@@ -68,31 +84,68 @@ public:
       : op(op), rule(op.getMaskMod()), name(name), tiles(tiles),
         symbols(symbols),
         granule(tiles.blockM % kMaxGranule == 0 ? kMaxGranule : tiles.blockM),
-        host(op.getLoc(), op), kernel(op.getLoc(), op.getContext()) {}
+        granulesInTile(tiles.blockM / granule), host(op.getLoc(), op),
+        kernel(op.getLoc(), op.getContext()) {}
 
-  /// Finds the reads; false if there is nothing to find out.
-  bool isWanted();
-  MaskBounds build();
+  MaskTiles build();
 
 private:
+  /// Queries or keys of a tile.
+  struct ElementRange {
+    Value first, count;
+  };
+  /// What `_tiles` works on: memory, the numbers of the tile of queries and of
+  /// its granules, and whether these have queries.
+  struct ListKernel {
+    Value classes, tiles, ranges, row;
+    SmallVector<Value> granules, exists;
+  };
+  /// What a tile of keys is to a granule; one without queries hides nothing.
+  struct TileKind {
+    Value isVisible, isFull, hidesNothing;
+  };
+  /// Whether a tile is listed and where, and the next carried values.
+  struct ListStep {
+    Value isListed, position;
+    SmallVector<Value> next;
+  };
+  /// Of the list, what a granule sees and the first run that it sees whole.
+  struct GranuleRange {
+    Value begin, fullBegin, fullEnd, end;
+  };
+
   Value getYielded() { return rule.front().getTerminator()->getOperand(0); }
+  bool isUsed(BlockArgument capture) { return !capture.use_empty(); }
 
-  tile::KernelOp createKernel(StringRef suffix, bool writesRanges);
-  void launch(tile::KernelOp kernelOp, Value grid);
+  void findReads();
   Value product(ArrayRef<Value> factors);
+  Value allocate(ArrayRef<Value> sizes, ArrayRef<int64_t> fixed = {});
+  tile::KernelOp createKernel(StringRef suffix, ArrayRef<Value> results);
+  void launch(tile::KernelOp kernelOp, Value grid);
 
-  tile::KernelOp buildExtremesKernel();
+  void buildExtremesKernel(ArrayRef<Value> results, Value grid);
   void buildExtremes(BoundedRead read, Value target, Value number);
-  Value toI32(OpBuilder &builder, Value value);
-  tile::KernelOp buildRangesKernel();
-  void buildRanges(Value number);
-
-  /// The bounds of the rule over the granule's queries and the keys of a tile.
-  /// What doesn't depend on the tile goes to `outer`.
-  RuleBounds evaluate(Arithmetic &outer, Arithmetic &inner, Value keyTile);
+  Value saturate(OpBuilder &builder, Value value);
   std::optional<RuleBounds> readExtremes(OpBuilder &builder, CaptureLoadOp load,
                                          Value keyTile);
-  void emitRemarks();
+
+  void buildClassesKernel(Value classes, Value grid);
+  ElementRange getElements(Value number, int64_t size, Value length);
+  RuleBounds getBounds(const ElementRange &queries, const ElementRange &keys,
+                       Value keyTile);
+  RuleBounds evaluateElements(const ElementRange &queries,
+                              const ElementRange &keys);
+
+  void buildTilesKernel(ArrayRef<Value> results, Value grid);
+  scf::ForOp
+  forEachKeyTile(const ListKernel &list, ValueRange inits,
+                 function_ref<ListStep(ArrayRef<TileKind>, ValueRange)> body);
+  Value isFullForAll(ArrayRef<TileKind> kinds);
+  Value listFullTiles(const ListKernel &list);
+  SmallVector<GranuleRange> listPartialTiles(const ListKernel &list,
+                                             Value numFull);
+  void storeRange(const ListKernel &list, const GranuleRange &range,
+                  unsigned i);
 
   AttentionOp op;
   Region &rule;
@@ -101,48 +154,37 @@ private:
   SymbolTable &symbols;
   RuleInputs inputs;
   SmallVector<BoundedRead> reads;
-  int64_t granule;
+  int64_t granule, granulesInTile;
 
-  /// Host code, and what it passes to both kernels.
+  /// Host code, and what it passes to all kernels.
   Arithmetic host;
-  SmallVector<Value> arguments, extremes;
-  Value ranges;
+  SmallVector<Value> arguments;
 
-  /// The kernel that is being built.
+  /// The kernel that is being built: its own results behind those of the
+  /// kernels before it.
   Arithmetic kernel;
   RuleContext context;
-  SmallVector<Value> kernelExtremes;
-  Value kernelRanges, granuleNumber;
-  RuleBounds queries;
-  SetVector<Operation *> opaque;
+  ValueRange written;
+  /// Of the granule of queries that `_classes` is at.
+  Value granuleNumber;
 };
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// Which reads
-//===----------------------------------------------------------------------===//
-
-bool PrepassBuilder::isWanted() {
-  // Lengths of single sequences, and positions by a table.
-  if (op.getCuQ() || op.getCuK() || op.getKvLen() || op.getBlockTable())
-    return false;
-  for (auto load : rule.front().getOps<CaptureLoadOp>()) {
-    unsigned loadInputs = inputs.get(load);
-    bool isTable = (loadInputs & kQuery) && (loadInputs & kKey);
-    if (!inputs.dependsOnPosition(load) || !isa<IntegerType>(load.getType()) ||
-        load->use_empty())
-      continue;
-    if (isTable &&
-        ((loadInputs & kHead) || op.getNumQueryHeads() < kMinHeadsOfTable))
-      continue;
-    reads.push_back({load, loadInputs});
-  }
-  return !reads.empty();
-}
-
-//===----------------------------------------------------------------------===//
 // Host code
 //===----------------------------------------------------------------------===//
+
+/// Reads by query and key are of the size of the mask: their bounds would cost
+/// as much as its elements.
+void PrepassBuilder::findReads() {
+  for (auto load : rule.front().getOps<CaptureLoadOp>()) {
+    unsigned loadInputs = inputs.get(load);
+    bool byQuery = (loadInputs & kQuery) != 0, byKey = (loadInputs & kKey) != 0;
+    if (byQuery != byKey && isa<IntegerType>(load.getType()) &&
+        !load->use_empty())
+      reads.push_back({load, loadInputs});
+  }
+}
 
 Value PrepassBuilder::product(ArrayRef<Value> factors) {
   Value result = factors.front();
@@ -151,7 +193,16 @@ Value PrepassBuilder::product(ArrayRef<Value> factors) {
   return result;
 }
 
-MaskBounds PrepassBuilder::build() {
+/// i32, with `fixed` sizes behind those of the values.
+Value PrepassBuilder::allocate(ArrayRef<Value> sizes, ArrayRef<int64_t> fixed) {
+  SmallVector<int64_t> shape(sizes.size(), ShapedType::kDynamic);
+  llvm::append_range(shape, fixed);
+  auto type = MemRefType::get(shape, host.getI32Type());
+  return memref::AllocOp::create(host, type, sizes);
+}
+
+MaskTiles PrepassBuilder::build() {
+  findReads();
   Value batches = host.getSize(op.getQ(), 0);
   Value heads = host.index(op.getNumQueryHeads());
   Value qLen = host.getSize(op.getQ(), 2), kvLen = host.getSize(op.getK(), 2);
@@ -161,44 +212,47 @@ MaskBounds PrepassBuilder::build() {
   };
   Value keyTiles = countTiles(kvLen, tiles.blockN);
   Value granules = countTiles(qLen, granule);
-
-  int64_t dynamic = ShapedType::kDynamic;
-  auto allocate = [&](ArrayRef<int64_t> shape, ValueRange sizes) -> Value {
-    auto type = MemRefType::get(shape, host.getI32Type());
-    return memref::AllocOp::create(host, type, sizes);
+  Value queryTiles = countTiles(qLen, tiles.blockM);
+  auto toI32 = [&](Value size) -> Value {
+    return arith::IndexCastOp::create(host, host.getI32Type(), size);
   };
+
+  SmallVector<Value> extremes;
   Value numExtremes;
   for (const BoundedRead &read : reads) {
     Value sizes[] = {read.inputs & kBatch ? batches : one,
                      read.inputs & kHead ? heads : one,
                      read.inputs & kQuery ? granules : one,
                      read.inputs & kKey ? keyTiles : one};
-    extremes.push_back(
-        allocate({dynamic, dynamic, dynamic, dynamic, 2}, sizes));
+    extremes.push_back(allocate(sizes, /*min and max*/ {2}));
     Value count = product(sizes);
     numExtremes =
         numExtremes ? arith::AddIOp::create(host, numExtremes, count) : count;
   }
-  // The last tile of queries may reach past the last granule of queries.
   unsigned maskInputs = inputs.get(getYielded());
-  Value numGranules = arith::MulIOp::create(
-      host, countTiles(qLen, tiles.blockM), host.index(tiles.blockM / granule));
-  Value sizes[] = {maskInputs & kBatch ? batches : one,
-                   maskInputs & kHead ? heads : one, numGranules};
-  ranges =
-      allocate({dynamic, dynamic, dynamic, MaskOp::NumBoundsFields}, sizes);
+  Value maskBatches = maskInputs & kBatch ? batches : one;
+  Value maskHeads = maskInputs & kHead ? heads : one;
+  Value classSizes[] = {maskBatches, maskHeads, granules, keyTiles};
+  Value classes = allocate(classSizes);
+  Value lists = allocate({maskBatches, maskHeads, queryTiles, keyTiles});
+  // The last tile of queries may reach past the last granule of queries.
+  Value numRanges =
+      arith::MulIOp::create(host, queryTiles, host.index(granulesInTile));
+  Value ranges =
+      allocate({maskBatches, maskHeads, numRanges}, {MaskOp::NumBoundsFields});
 
-  auto toI32 = [&](Value size) -> Value {
-    return arith::IndexCastOp::create(host, host.getI32Type(), size);
-  };
-  llvm::append_range(arguments, op.getCaptures());
-  llvm::append_range(arguments, extremes);
+  for (auto [capture, operand] :
+       llvm::zip_equal(rule.getArguments().take_back(op.getCaptures().size()),
+                       op.getCaptures()))
+    if (isUsed(capture))
+      arguments.push_back(operand);
   llvm::append_range(arguments, ArrayRef<Value>{toI32(qLen), toI32(kvLen)});
-  launch(buildExtremesKernel(), numExtremes);
-  arguments.push_back(ranges);
-  launch(buildRangesKernel(), product(sizes));
-  emitRemarks();
-  return {ranges, granule, (maskInputs & kBatch) != 0,
+  if (!reads.empty())
+    buildExtremesKernel(extremes, numExtremes);
+  buildClassesKernel(classes, product(classSizes));
+  buildTilesKernel({lists, ranges},
+                   product({maskBatches, maskHeads, queryTiles}));
+  return {ranges, lists, granule, (maskInputs & kBatch) != 0,
           (maskInputs & kHead) != 0};
 }
 
@@ -212,44 +266,38 @@ void PrepassBuilder::launch(tile::KernelOp kernelOp, Value grid) {
                          /*prepass=*/true);
 }
 
-void PrepassBuilder::emitRemarks() {
-  for (Operation *op : opaque)
-    op->emitRemark("bounds of this aren't known before the attention runs; key "
-                   "tiles that it may concern are neither skipped nor free of "
-                   "the mask");
-}
-
-//===----------------------------------------------------------------------===//
-// Extremes
-//===----------------------------------------------------------------------===//
-
 /// A kernel of one warp a program, with the values of the rule's inputs but
-/// for batch and head.
+/// for batch and head. It writes `results`, which later ones read.
 tile::KernelOp PrepassBuilder::createKernel(StringRef suffix,
-                                            bool writesRanges) {
+                                            ArrayRef<Value> results) {
+  llvm::append_range(arguments, results);
   kernel.clearInsertionPoint();
   auto kernelOp = tile::KernelOp::create(kernel, (name + suffix).str(),
                                          ValueRange(arguments).getTypes(),
                                          /*numWarps=*/1);
   kernel.setInsertionPointToStart(&kernelOp.getBody().front());
   ValueRange args = kernelOp.getBody().getArguments();
-  size_t numCaptures = op.getCaptures().size();
   context = RuleContext();
-  context.captures.assign(args.begin(), args.begin() + numCaptures);
-  args = args.drop_front(numCaptures);
-  kernelExtremes.assign(args.begin(), args.begin() + reads.size());
-  args = args.drop_front(reads.size());
+  for (BlockArgument capture :
+       rule.getArguments().take_back(op.getCaptures().size())) {
+    context.captures.push_back(isUsed(capture) ? args.front() : Value());
+    args = args.drop_front(isUsed(capture) ? 1 : 0);
+  }
   context.qLen = args[0];
   context.kvLen = args[1];
-  kernelRanges = writesRanges ? args[2] : Value();
+  written = args.drop_front(2);
   return kernelOp;
 }
 
+//===----------------------------------------------------------------------===//
+// Extremes
+//===----------------------------------------------------------------------===//
+
 /// One program for the extremes of one read in one tile.
-tile::KernelOp PrepassBuilder::buildExtremesKernel() {
-  tile::KernelOp kernelOp = createKernel("_extremes", /*writesRanges=*/false);
+void PrepassBuilder::buildExtremesKernel(ArrayRef<Value> results, Value grid) {
+  tile::KernelOp kernelOp = createKernel("_extremes", results);
   Value number = tile::ProgramIdOp::create(kernel, kernel.getI32Type());
-  for (auto [read, target] : llvm::zip_equal(reads, kernelExtremes)) {
+  for (auto [read, target] : llvm::zip_equal(reads, written)) {
     Value count = kernel.getSizeI32(target, 0);
     for (int64_t dim : {1, 2, 3})
       count = kernel.mul(count, kernel.getSizeI32(target, dim));
@@ -264,7 +312,7 @@ tile::KernelOp PrepassBuilder::buildExtremesKernel() {
     number = kernel.sub(number, count);
   }
   tile::ReturnOp::create(kernel);
-  return kernelOp;
+  launch(kernelOp, grid);
 }
 
 void PrepassBuilder::buildExtremes(BoundedRead read, Value target,
@@ -278,29 +326,17 @@ void PrepassBuilder::buildExtremes(BoundedRead read, Value target,
   position[0] = rest;
   context.batch = position[0];
   context.head = position[1];
-  Value firstQuery = kernel.mul(position[2], kernel.i32(granule));
-  Value firstKey = kernel.mul(position[3], kernel.i32(tiles.blockN));
-  Value numQueries =
-      kernel.min(kernel.i32(granule), kernel.sub(context.qLen, firstQuery));
-  Value numKeys =
-      kernel.min(kernel.i32(tiles.blockN), kernel.sub(context.kvLen, firstKey));
-  bool hasQueries = (read.inputs & kQuery) != 0;
-  bool hasKeys = (read.inputs & kKey) != 0;
-  Value count = hasQueries ? numQueries : numKeys;
-  if (hasQueries && hasKeys)
-    count = kernel.mul(count, kernel.i32(tiles.blockN));
+  bool byQuery = (read.inputs & kQuery) != 0;
+  Value size = kernel.i32(byQuery ? granule : tiles.blockN);
+  Value first = kernel.mul(position[byQuery ? 2 : 3], size);
+  Value length = byQuery ? context.qLen : context.kvLen;
+  Value count = kernel.min(size, kernel.sub(length, first));
   auto body = [&](OpBuilder &builder, Value i) {
     Arithmetic inner(op.getLoc(), builder);
-    Value row = i, column = i;
-    if (hasQueries && hasKeys) {
-      row = inner.div(i, inner.i32(tiles.blockN));
-      // Behind the last key it comes again.
-      column = inner.min(inner.rem(i, inner.i32(tiles.blockN)),
-                         inner.sub(numKeys, inner.i32(1)));
-    }
-    RuleCloner cloner(rule, context, inner.add(firstQuery, row),
-                      inner.add(firstKey, column));
-    Value value = toI32(inner, cloner.clone(inner, CaptureLoadOp(read.load)));
+    Value index = inner.add(first, i);
+    RuleCloner cloner(rule, context, index, index);
+    Value value =
+        saturate(inner, cloner.clone(inner, CaptureLoadOp(read.load)));
     return SmallVector<Value>{value, value};
   };
   auto reduced = tile::ReduceRangeOp::create(kernel, kernel.i32(0), count,
@@ -313,7 +349,7 @@ void PrepassBuilder::buildExtremes(BoundedRead read, Value target,
 }
 
 /// The ends of i32 stand for whatever lies beyond them.
-Value PrepassBuilder::toI32(OpBuilder &builder, Value value) {
+Value PrepassBuilder::saturate(OpBuilder &builder, Value value) {
   Arithmetic inner(op.getLoc(), builder);
   Type i32 = inner.getI32Type();
   unsigned width = value.getType().getIntOrFloatBitWidth();
@@ -332,10 +368,6 @@ Value PrepassBuilder::toI32(OpBuilder &builder, Value value) {
   return inner.createOrFold<arith::TruncIOp>(i32, value);
 }
 
-//===----------------------------------------------------------------------===//
-// Ranges
-//===----------------------------------------------------------------------===//
-
 std::optional<RuleBounds> PrepassBuilder::readExtremes(OpBuilder &builder,
                                                        CaptureLoadOp load,
                                                        Value keyTile) {
@@ -352,7 +384,7 @@ std::optional<RuleBounds> PrepassBuilder::readExtremes(OpBuilder &builder,
                        read->inputs & kKey ? keyTile : zero, inner.i32(i)};
     // A granule may lie past the last query.
     return tile::GatherOp::create(inner, inner.getI32Type(),
-                                  kernelExtremes[read - reads.begin()], indices,
+                                  written[read - reads.begin()], indices,
                                   /*in_bounds=*/ArrayRef<int64_t>{0, 1, 3, 4});
   };
   Value min = get(0), max = get(1);
@@ -378,103 +410,291 @@ std::optional<RuleBounds> PrepassBuilder::readExtremes(OpBuilder &builder,
                     widen(max, llvm::maxIntN(32), llvm::maxIntN(64))};
 }
 
-RuleBounds PrepassBuilder::evaluate(Arithmetic &outer, Arithmetic &inner,
-                                    Value keyTile) {
-  Value size = inner.i32(tiles.blockN);
-  Value first = inner.mul(keyTile, size);
-  Value last =
-      inner.sub(inner.min(inner.add(first, size), context.kvLen), inner.i32(1));
+//===----------------------------------------------------------------------===//
+// Classes
+//===----------------------------------------------------------------------===//
+
+/// One program for one granule of queries and one tile of keys.
+void PrepassBuilder::buildClassesKernel(Value classes, Value grid) {
+  tile::KernelOp kernelOp = createKernel("_classes", classes);
+  Value target = written.back();
+  Value rest = tile::ProgramIdOp::create(kernel, kernel.getI32Type());
+  auto takeOff = [&](int64_t dim) {
+    Value size = kernel.getSizeI32(target, dim);
+    Value number = kernel.rem(rest, size);
+    rest = kernel.div(rest, size);
+    return number;
+  };
+  Value keyTile = takeOff(3);
+  granuleNumber = takeOff(2);
+  context.head = takeOff(1);
+  context.batch = rest;
+  ElementRange queries = getElements(granuleNumber, granule, context.qLen);
+  ElementRange keys = getElements(keyTile, tiles.blockN, context.kvLen);
+
+  RuleBounds bounds = getBounds(queries, keys, keyTile);
+  Value isOpen = kernel.both(bounds.max, kernel.negate(bounds.min));
+  auto branch = scf::IfOp::create(kernel, kernel.getI32Type(), isOpen,
+                                  /*withElseRegion=*/true);
+  auto yieldClass = [&](RuleBounds isVisible) {
+    auto number = [&](TileClass tileClass) {
+      return kernel.i32(static_cast<int64_t>(tileClass));
+    };
+    // A tile that reaches past the last key is never full.
+    Value isWhole = kernel.equal(keys.count, kernel.i32(tiles.blockN));
+    Value seen =
+        kernel.select(kernel.both(isVisible.min, isWhole),
+                      number(TileClass::Full), number(TileClass::Partial));
+    Value result =
+        kernel.select(isVisible.max, seen, number(TileClass::Hidden));
+    scf::YieldOp::create(kernel, result);
+  };
+  {
+    OpBuilder::InsertionGuard guard(kernel);
+    kernel.setInsertionPointToStart(branch.thenBlock());
+    yieldClass(evaluateElements(queries, keys));
+    kernel.setInsertionPointToStart(branch.elseBlock());
+    yieldClass(bounds);
+  }
+  tile::StoreElementOp::create(
+      kernel, branch.getResult(0), target,
+      ValueRange{context.batch, context.head, granuleNumber, keyTile});
+  tile::ReturnOp::create(kernel);
+  launch(kernelOp, grid);
+}
+
+PrepassBuilder::ElementRange
+PrepassBuilder::getElements(Value number, int64_t size, Value length) {
+  Value first = kernel.mul(number, kernel.i32(size));
+  return {first, kernel.min(kernel.i32(size), kernel.sub(length, first))};
+}
+
+RuleBounds PrepassBuilder::getBounds(const ElementRange &queries,
+                                     const ElementRange &keys, Value keyTile) {
+  auto getEnds = [&](const ElementRange &range) {
+    return RuleBounds{
+        range.first,
+        kernel.sub(kernel.add(range.first, range.count), kernel.i32(1))};
+  };
   auto read = [&](OpBuilder &builder, CaptureLoadOp load) {
     return readExtremes(builder, load, keyTile);
   };
-  RuleBoundsBuilder bounds(rule, context, inputs, outer, inner, queries,
-                           {first, last}, read, opaque);
+  // What bounds leave open, the elements decide.
+  SetVector<Operation *> opaque;
+  RuleBoundsBuilder bounds(rule, context, inputs, kernel, kernel,
+                           getEnds(queries), getEnds(keys), read, opaque);
   return bounds.get(getYielded());
 }
 
-/// One program for the range of one granule of queries.
-tile::KernelOp PrepassBuilder::buildRangesKernel() {
-  tile::KernelOp kernelOp = createKernel("_ranges", /*writesRanges=*/true);
-  buildRanges(tile::ProgramIdOp::create(kernel, kernel.getI32Type()));
-  tile::ReturnOp::create(kernel);
-  return kernelOp;
-}
-
-void PrepassBuilder::buildRanges(Value number) {
-  Value numGranules = kernel.getSizeI32(kernelRanges, 2);
-  Value numHeads = kernel.getSizeI32(kernelRanges, 1);
-  granuleNumber = kernel.rem(number, numGranules);
-  number = kernel.div(number, numGranules);
-  context.head = kernel.rem(number, numHeads);
-  context.batch = kernel.div(number, numHeads);
-  Value one = kernel.i32(1), zero = kernel.i32(0);
-  Value step = kernel.i32(tiles.blockN);
-  Value firstQuery = kernel.mul(granuleNumber, kernel.i32(granule));
-  queries = {firstQuery,
-             kernel.sub(kernel.min(kernel.add(firstQuery, kernel.i32(granule)),
-                                   context.qLen),
-                        one)};
-  Value none = kernel.i32(llvm::maxIntN(32));
-  Value numTiles =
-      kernel.div(kernel.add(context.kvLen, kernel.i32(tiles.blockN - 1)), step);
-
-  // A tile that reaches past the last key isn't full.
-  auto isFull = [&](Arithmetic &inner, RuleBounds bounds, Value tile) {
-    Value end = inner.mul(inner.add(tile, one), step);
-    Value isWhole = inner.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::sle,
-                                                      end, context.kvLen);
-    return inner.binary<arith::AndIOp>(isWhole, bounds.min);
+/// Whether all, and whether some of the elements are visible, some rows at a
+/// time until it is known that only some are.
+RuleBounds PrepassBuilder::evaluateElements(const ElementRange &queries,
+                                            const ElementRange &keys) {
+  Value zero = kernel.i32(0), one = kernel.i32(1);
+  Value columns = kernel.i32(tiles.blockN);
+  Value lastColumn = kernel.sub(keys.count, one);
+  auto body = [&](OpBuilder &builder, Value i) {
+    Arithmetic inner(op.getLoc(), builder);
+    Value row = inner.div(i, columns);
+    // Behind the last key it comes again.
+    Value column = inner.min(inner.rem(i, columns), lastColumn);
+    RuleCloner cloner(rule, context, inner.add(queries.first, row),
+                      inner.add(keys.first, column));
+    Value isVisible = inner.toI32(cloner.clone(inner, getYielded()));
+    return SmallVector<Value>{isVisible, isVisible};
   };
-  // In a body, `kernel` inserts into it.
-  Arithmetic outer(op.getLoc(), kernel);
-  auto visible = tile::ReduceRangeOp::create(
-      kernel, zero, numTiles, /*numMin=*/2,
-      [&](OpBuilder &builder, Value tile) {
-        Arithmetic inner(op.getLoc(), builder);
-        RuleBounds bounds = evaluate(outer, inner, tile);
-        return SmallVector<Value>{
-            inner.select(bounds.max, tile, none),
-            inner.select(isFull(inner, bounds, tile), tile, none),
-            inner.select(bounds.max, tile, inner.i32(-1))};
-      });
-  Value end = kernel.add(kernel.max(visible.getResult(2), kernel.i32(-1)), one);
-  Value begin = kernel.min(visible.getResult(0), end);
-  Value fullBegin = kernel.min(visible.getResult(1), end);
-  auto partial = tile::ReduceRangeOp::create(
-      kernel, fullBegin, end, /*numMin=*/1,
-      [&](OpBuilder &builder, Value tile) {
-        Arithmetic inner(op.getLoc(), builder);
-        RuleBounds bounds = evaluate(outer, inner, tile);
-        return SmallVector<Value>{
-            inner.select(isFull(inner, bounds, tile), none, tile)};
-      });
-  Value fullEnd = kernel.min(partial.getResult(0), end);
-
-  // Without queries nothing is visible, and nothing is hidden.
-  Value exists = kernel.less(firstQuery, context.qLen);
-  Value values[MaskOp::NumBoundsFields];
-  auto setKey = [&](MaskOp::BoundsField field, Value tile, Value otherwise) {
-    Value key = kernel.min(kernel.mul(tile, step), context.kvLen);
-    values[field] = kernel.select(exists, key, otherwise);
-  };
-  setKey(MaskOp::Begin, begin, zero);
-  setKey(MaskOp::FullBegin, fullBegin, zero);
-  setKey(MaskOp::FullEnd, fullEnd, context.kvLen);
-  setKey(MaskOp::End, end, zero);
-  for (auto [field, value] : llvm::enumerate(values)) {
-    Value indices[] = {context.batch, context.head, granuleNumber,
-                       kernel.i32(field)};
-    tile::StoreElementOp::create(kernel, value, kernelRanges, indices);
+  auto loop =
+      scf::ForOp::create(kernel, zero, queries.count, kernel.i32(kRowsAtOnce),
+                         /*all, any*/ ValueRange{one, zero});
+  {
+    OpBuilder::InsertionGuard guard(kernel);
+    kernel.setInsertionPointToStart(loop.getBody());
+    Value row = loop.getInductionVar();
+    ValueRange known = loop.getRegionIterArgs();
+    Value isMixed = kernel.less(known[0], known[1]);
+    auto branch =
+        scf::IfOp::create(kernel, known.getTypes(), isMixed,
+                          /*addThenBlock=*/true, /*addElseBlock=*/true);
+    scf::YieldOp::create(kernel, branch.getResults());
+    kernel.setInsertionPointToStart(branch.thenBlock());
+    scf::YieldOp::create(kernel, known);
+    kernel.setInsertionPointToStart(branch.elseBlock());
+    Value endRow =
+        kernel.min(kernel.add(row, kernel.i32(kRowsAtOnce)), queries.count);
+    auto reduced = tile::ReduceRangeOp::create(kernel, kernel.mul(row, columns),
+                                               kernel.mul(endRow, columns),
+                                               /*numMin=*/1, body);
+    scf::YieldOp::create(
+        kernel, ValueRange{kernel.min(known[0], reduced.getResult(0)),
+                           kernel.max(known[1], reduced.getResult(1))});
   }
+  return {kernel.equal(loop.getResult(0), one),
+          kernel.equal(loop.getResult(1), one)};
 }
 
-std::optional<MaskBounds> attn::buildMaskPrepass(AttentionOp op, StringRef name,
-                                                 const PrepassTiles &tiles,
-                                                 SymbolTable &symbols) {
-  if (!op.hasMaskMod())
-    return std::nullopt;
-  PrepassBuilder builder(op, name, tiles, symbols);
-  if (!builder.isWanted())
-    return std::nullopt;
-  return builder.build();
+//===----------------------------------------------------------------------===//
+// Lists
+//===----------------------------------------------------------------------===//
+
+/// One program for the list of one tile of queries.
+void PrepassBuilder::buildTilesKernel(ArrayRef<Value> results, Value grid) {
+  tile::KernelOp kernelOp = createKernel("_tiles", results);
+  ListKernel list;
+  list.tiles = written[written.size() - 2];
+  list.ranges = written.back();
+  list.classes = written[written.size() - 3];
+  Value rest = tile::ProgramIdOp::create(kernel, kernel.getI32Type());
+  auto takeOff = [&](int64_t dim) {
+    Value size = kernel.getSizeI32(list.tiles, dim);
+    Value number = kernel.rem(rest, size);
+    rest = kernel.div(rest, size);
+    return number;
+  };
+  list.row = takeOff(2);
+  context.head = takeOff(1);
+  context.batch = rest;
+  Value first = kernel.mul(list.row, kernel.i32(granulesInTile));
+  for (int64_t i = 0; i < granulesInTile; ++i) {
+    Value number = kernel.add(first, kernel.i32(i));
+    list.granules.push_back(number);
+    list.exists.push_back(
+        kernel.less(kernel.mul(number, kernel.i32(granule)), context.qLen));
+  }
+  Value numFull = listFullTiles(list);
+  for (auto [i, range] : llvm::enumerate(listPartialTiles(list, numFull)))
+    storeRange(list, range, i);
+  tile::ReturnOp::create(kernel);
+  launch(kernelOp, grid);
+}
+
+/// Emits a loop over all tiles of keys that carries `inits` and adds those of
+/// `list` for which `body` says so, at a position that it gives.
+scf::ForOp PrepassBuilder::forEachKeyTile(
+    const ListKernel &list, ValueRange inits,
+    function_ref<ListStep(ArrayRef<TileKind>, ValueRange)> body) {
+  Value numTiles = kernel.getSizeI32(list.tiles, 3);
+  auto loop =
+      scf::ForOp::create(kernel, kernel.i32(0), numTiles, kernel.i32(1), inits);
+  OpBuilder::InsertionGuard guard(kernel);
+  kernel.setInsertionPointToStart(loop.getBody());
+  Value keyTile = loop.getInductionVar();
+  SmallVector<TileKind> kinds;
+  for (auto [granule, exists] : llvm::zip_equal(list.granules, list.exists)) {
+    // There is none past the last query: then 0 is read, which is hidden.
+    Value indices[] = {context.batch, context.head, granule, keyTile};
+    Value tileClass = tile::GatherOp::create(
+        kernel, kernel.getI32Type(), list.classes, indices,
+        /*in_bounds=*/ArrayRef<int64_t>{0, 1, 3});
+    auto is = [&](TileClass other) {
+      return kernel.equal(tileClass, kernel.i32(static_cast<int64_t>(other)));
+    };
+    kinds.push_back(
+        {kernel.negate(is(TileClass::Hidden)), is(TileClass::Full),
+         kernel.either(is(TileClass::Full), kernel.negate(exists))});
+  }
+  ListStep step = body(kinds, loop.getRegionIterArgs());
+  // Nothing is stored outside of the list.
+  Value position = kernel.select(step.isListed, step.position, kernel.i32(-1));
+  tile::StoreElementOp::create(
+      kernel, keyTile, list.tiles,
+      ValueRange{context.batch, context.head, list.row, position});
+  scf::YieldOp::create(kernel, step.next);
+  return loop;
+}
+
+/// Whether no granule hides anything of a tile.
+Value PrepassBuilder::isFullForAll(ArrayRef<TileKind> kinds) {
+  Value all = kinds.front().hidesNothing;
+  for (const TileKind &kind : kinds.drop_front())
+    all = kernel.both(all, kind.hidesNothing);
+  return all;
+}
+
+/// Lists the tiles that are full for all granules; returns their number.
+Value PrepassBuilder::listFullTiles(const ListKernel &list) {
+  auto body = [&](ArrayRef<TileKind> kinds, ValueRange carried) {
+    Value isListed = isFullForAll(kinds);
+    Value next = kernel.add(carried[0], kernel.toI32(isListed));
+    return ListStep{isListed, carried[0], {next}};
+  };
+  return forEachKeyTile(list, kernel.i32(0), body).getResult(0);
+}
+
+/// Lists the others of which a granule sees a key, behind the first `numFull`.
+SmallVector<PrepassBuilder::GranuleRange>
+PrepassBuilder::listPartialTiles(const ListKernel &list, Value numFull) {
+  constexpr unsigned kNumFields = 4;
+  Value zero = kernel.i32(0), one = kernel.i32(1);
+  Value hasFull = kernel.less(zero, numFull);
+  Value none = kernel.i32(llvm::maxIntN(32));
+  SmallVector<Value> inits = {numFull};
+  for (int64_t i = 0; i < granulesInTile; ++i)
+    inits.append({kernel.select(hasFull, zero, none), zero, numFull, numFull});
+  auto getRange = [&](ValueRange carried, unsigned i) {
+    ValueRange own = carried.slice(1 + kNumFields * i, kNumFields);
+    return GranuleRange{own[0], own[1], own[2], own[3]};
+  };
+  auto body = [&](ArrayRef<TileKind> kinds, ValueRange carried) {
+    Value position = carried[0], behind = kernel.add(position, one);
+    Value isVisible = kinds.front().isVisible;
+    for (const TileKind &kind : kinds.drop_front())
+      isVisible = kernel.either(isVisible, kind.isVisible);
+    Value isListed = kernel.both(isVisible, kernel.negate(isFullForAll(kinds)));
+    ListStep step = {isListed, position, {}};
+    step.next.push_back(kernel.add(position, kernel.toI32(isListed)));
+    for (auto [i, kind] : llvm::enumerate(kinds)) {
+      GranuleRange range = getRange(carried, i);
+      Value sees = kernel.both(isListed, kind.isVisible);
+      Value isFull = kernel.both(isListed, kind.isFull);
+      Value isFirst = kernel.equal(range.fullBegin, range.fullEnd);
+      Value goesOn =
+          kernel.either(isFirst, kernel.equal(range.fullEnd, position));
+      step.next.append(
+          {kernel.select(sees, kernel.min(range.begin, position), range.begin),
+           kernel.select(kernel.both(isFull, isFirst), position,
+                         range.fullBegin),
+           kernel.select(kernel.both(isFull, goesOn), behind, range.fullEnd),
+           kernel.select(sees, behind, range.end)});
+    }
+    return step;
+  };
+  scf::ForOp loop = forEachKeyTile(list, inits, body);
+  SmallVector<GranuleRange> ranges;
+  for (int64_t i = 0; i < granulesInTile; ++i)
+    ranges.push_back(getRange(loop.getResults(), i));
+  return ranges;
+}
+
+void PrepassBuilder::storeRange(const ListKernel &list,
+                                const GranuleRange &range, unsigned i) {
+  Value zero = kernel.i32(0);
+  auto store = [&](MaskOp::BoundsField field, Value position, Value otherwise) {
+    Value key = kernel.min(kernel.mul(position, kernel.i32(tiles.blockN)),
+                           context.kvLen);
+    Value indices[] = {context.batch, context.head, list.granules[i],
+                       kernel.i32(field)};
+    tile::StoreElementOp::create(kernel,
+                                 kernel.select(list.exists[i], key, otherwise),
+                                 list.ranges, indices);
+  };
+  // Without queries nothing is visible, and nothing is hidden.
+  store(MaskOp::Begin, kernel.min(range.begin, range.end), zero);
+  store(MaskOp::FullBegin, range.fullBegin, zero);
+  store(MaskOp::FullEnd, range.fullEnd, context.kvLen);
+  store(MaskOp::End, range.end, zero);
+}
+
+//===----------------------------------------------------------------------===//
+// Entry points
+//===----------------------------------------------------------------------===//
+
+bool attn::canHaveMaskPrepass(AttentionOp op) {
+  // Lengths of single sequences, and positions by a table.
+  return !op.getCuQ() && !op.getCuK() && !op.getKvLen() && !op.getBlockTable();
+}
+
+MaskTiles attn::buildMaskPrepass(AttentionOp op, StringRef name,
+                                 const PrepassTiles &tiles,
+                                 SymbolTable &symbols) {
+  return PrepassBuilder(op, name, tiles, symbols).build();
 }

@@ -1,11 +1,17 @@
-//===- MaskPrepass.h - Kernels that bound a mask before it runs -*- C++ -*-===//
+//===- MaskPrepass.h - Kernels that look at a mask before it runs - C++ -*-===//
 //
-// A mask_mod that reads captured tensors by the position of the query or key,
-// as document numbers or a mask tensor, says only when it runs which tiles it
-// hides. Two small kernels find out before the attention: the first takes the
-// least and largest value that each read gives in every tile, the second
-// evaluates the rule on these bounds and writes the range of keys that each
-// granule of queries sees.
+// Of a mask whose hidden tiles aren't the ends of the keys, or that reads
+// captured tensors by the position of the query or key, one range of keys says
+// too little. Small kernels in front of the attention find out what each tile
+// of queries and keys is, and list the tiles to visit:
+//
+// - `_extremes` takes the least and largest integer that each read by query or
+//   key alone gives in every tile;
+// - `_classes` evaluates the mask for granules of queries and tiles of keys: on
+//   bounds, and where these don't decide, on the elements;
+// - `_tiles` lists for each tile of queries the tiles of keys of which it sees
+//   a key, those without hidden elements first, and says for each granule what
+//   part of the list it needs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,13 +23,13 @@
 
 namespace mlir::attn {
 
-/// What the pre-pass leaves for the masks of the attention kernel: see the
-/// operand `bounds` of tile.mask.
-struct MaskBounds {
+/// What the pre-pass leaves for the mask of the attention kernel: see the
+/// operands `bounds` and `tiles` of tile.mask.
+struct MaskTiles {
   /// Of the host function.
-  Value ranges;
+  Value ranges, tiles;
   int64_t rows;
-  /// Whether the ranges differ between batches and heads.
+  /// Whether they differ between batches and heads.
   bool hasBatches, hasHeads;
 };
 
@@ -34,11 +40,14 @@ struct PrepassTiles {
   function_ref<Value()> getFactor;
 };
 
-/// Adds the pre-pass of `op`, kernels and launches in front of it, if its mask
-/// has a use for one. Names of kernels start with `name`.
-std::optional<MaskBounds> buildMaskPrepass(AttentionOp op, StringRef name,
-                                           const PrepassTiles &tiles,
-                                           SymbolTable &symbols);
+/// Whether masks of `op` can have a pre-pass: the positions of its queries and
+/// keys are those of its tensors' rows.
+bool canHaveMaskPrepass(AttentionOp op);
+
+/// Adds the pre-pass of `op`, which has a mask, in front of it: kernels, whose
+/// names start with `name`, and launches.
+MaskTiles buildMaskPrepass(AttentionOp op, StringRef name,
+                           const PrepassTiles &tiles, SymbolTable &symbols);
 
 } // namespace mlir::attn
 

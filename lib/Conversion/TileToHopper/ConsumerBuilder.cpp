@@ -147,8 +147,8 @@ void ConsumerBuilder::skip(Value firstNumber, Value count) {
 
 Value ConsumerBuilder::getKV(const Steps &steps, Value index) {
   Value distance = mul(index, step());
-  return loop.getUnordered() ? sub(steps.firstKV, distance)
-                             : add(steps.firstKV, distance);
+  return getKey(loop.getUnordered() ? sub(steps.first, distance)
+                                    : add(steps.first, distance));
 }
 
 /// S = Q K^T of K tile `number`.

@@ -87,39 +87,67 @@ Value ProducerBuilder::buildTile(Value tileNumber, Value base) {
     invalid = true;
     return base;
   }
+  for (Value operand : loop.getTilesIndices())
+    if (!mapping.contains(operand)) {
+      loop.emitOpError("has a list of tiles at a position that isn't scalar "
+                       "code; the producer can't compute it");
+      invalid = true;
+      return base;
+    }
   Value begin = lookup(loop.getBegin());
   Value count = countSteps(begin, lookup(loop.getEnd()));
   auto getKV = [&](Value index) {
     if (loop.getUnordered())
       index = sub(sub(count, i32(1)), index);
-    return add(begin, mul(index, step()));
+    return getKey(add(begin, mul(index, step())));
   };
-  auto loadK = [&](Value index) {
-    loadStep(parts.kLoad, rings.k, add(base, index), getKV(index));
+  auto loadK = [&](Value index, Value kv) {
+    loadStep(parts.kLoad, rings.k, add(base, index), kv);
     for (auto [load, ring] :
          llvm::zip_equal(parts.captureLoads, rings.captures))
-      loadStep(load, ring, add(base, index), getKV(index));
+      loadStep(load, ring, add(base, index), kv);
   };
-  auto loadV = [&](Value index) {
-    loadStep(parts.vLoad, rings.v, add(base, index), getKV(index));
+  auto loadV = [&](Value index, Value kv) {
+    loadStep(parts.vLoad, rings.v, add(base, index), kv);
   };
   auto none = [] { return Values(); };
   Value hasSteps = less(i32(0), count);
-  emitIf(hasSteps, {}, [&] { return loadK(i32(0)), Values(); }, none);
+  // The keys of a list are read a step ahead.
+  bool isListed = bool(loop.getTiles());
+  Value firstListed = isListed ? getKV(i32(0)) : Value();
+  auto getFirst = [&] { return isListed ? firstListed : getKV(i32(0)); };
+  emitIf(
+      hasSteps, {}, [&] { return loadK(i32(0), getFirst()), Values(); }, none);
   load(parts.qLoad, rings.q, tileNumber, mapping);
   bool isSimple = schedule.getPipeline() == attn::RolePipeline::Simple;
   emitIf(
       hasSteps, {},
       [&] {
         if (isSimple)
-          loadV(i32(0));
-        emitFor(i32(1), count, 1, {}, [&](Value index, ValueRange) {
-          loadK(index);
-          loadV(isSimple ? index : sub(index, i32(1)));
-          return Values();
-        });
-        if (!isSimple)
-          loadV(sub(count, i32(1)));
+          loadV(i32(0), getFirst());
+        // Carried are the keys of the step before and of this one.
+        Values inits;
+        if (isListed)
+          inits = {firstListed, getKV(i32(1))};
+        Values last = emitFor(
+            i32(1), count, 1, inits, [&](Value index, ValueRange carried) {
+              Values next;
+              if (isListed)
+                next = {carried[1], getKV(add(index, i32(1)))};
+              Value kv = isListed ? carried[1] : getKV(index);
+              loadK(index, kv);
+              if (isSimple) {
+                loadV(index, kv);
+                return next;
+              }
+              Value before = sub(index, i32(1));
+              loadV(before, isListed ? carried[0] : getKV(before));
+              return next;
+            });
+        if (!isSimple) {
+          Value index = sub(count, i32(1));
+          loadV(index, isListed ? last[0] : getKV(index));
+        }
         return Values();
       },
       none);

@@ -75,7 +75,7 @@ Steps RoleBuilder::buildSteps(const IRMapping &values) {
   steps.count = max(sub(numUpTo, numBefore), i32(0));
   steps.skipped = isReversed ? sub(steps.total, numUpTo) : numBefore;
   Value first = isReversed ? sub(numUpTo, i32(1)) : numBefore;
-  steps.firstKV = add(begin, mul(first, step()));
+  steps.first = add(begin, mul(first, step()));
   // Where steps begin or end that lie between the keys `begin` and `key`.
   auto getIndex = [&](Value key) {
     Value number = countSteps(begin, get(key));

@@ -32,11 +32,13 @@ struct Steps {
   /// KV tiles that all warpgroups take; before its first, that this one skips;
   /// that it takes.
   Value total, skipped, count;
-  Value fullBegin, fullEnd, firstKV;
+  Value fullBegin, fullEnd;
+  /// Where in the loop's ranges the first step is.
+  Value first;
 
   static constexpr size_t kNumFields = 6;
   SmallVector<Value> getFields() const {
-    return {total, skipped, count, fullBegin, fullEnd, firstKV};
+    return {total, skipped, count, fullBegin, fullEnd, first};
   }
   static Steps fromFields(ValueRange fields) {
     return {fields[0], fields[1], fields[2], fields[3], fields[4], fields[5]};
@@ -100,6 +102,10 @@ protected:
   }
   Value lookup(Value value) { return mapping.lookupOrDefault(value); }
   Value step() { return i32(loop.getStep()); }
+  /// The key of the step at `position` of the loop.
+  Value getKey(Value position) {
+    return loop.getKey(builder, position, mapping);
+  }
   /// How many steps lead from key `begin` to `end`.
   Value countSteps(Value begin, Value end);
 

@@ -86,6 +86,8 @@ static SmallVector<Value> findSharedScalars(const KVLoopKernel &parts,
       return !scalars.contains(user) && !parts.isReplaced(user) &&
              user != parts.loop;
     });
+    KVLoopOp loop = parts.loop;
+    isUsed |= llvm::is_contained(loop.getTilesIndices(), op->getResult(0));
     if (isUsed && !isa<ProgramIdOp>(op) &&
         op->getResult(0).getType().isInteger(32))
       shared.push_back(op->getResult(0));

@@ -9,7 +9,7 @@
 // CHECK: %[[ZERO:.*]] = arith.constant 0 : i32
 // CHECK: tile.load %{{.*}}[%[[B:.*]], %{{.*}}, %{{.*}}, %[[ZERO]]]
 // CHECK: tile.mask
-// CHECK-SAME: rows 64 (%{{.*}}: i32, %[[KV:.*]]: i32)
+// CHECK-SAME: rows 64 tiles(%{{.*}}) (%{{.*}}: i32, %[[KV:.*]]: i32)
 // CHECK: %[[FOUR:.*]] = arith.constant 4 : i32
 // CHECK: tile.gather %[[C]][%[[B]], %[[ZERO]], %[[FOUR]], %[[KV]]] in_bounds [0, 1, 2]
 func.func @captures(%q: memref<?x2x?x64xf16>, %c: memref<?x1x5x?xi8>) {

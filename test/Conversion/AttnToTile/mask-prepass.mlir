@@ -1,18 +1,22 @@
 // RUN: attn-opt --convert-attn-to-tile=target=sm_80 --canonicalize --cse --split-input-file -verify-diagnostics %s | FileCheck %s
 
 // A program of the first kernel for each tile of each read, of the second for
-// each granule of 64 queries; of a size 1 where nothing depends on the index.
+// each granule of 64 queries and tile of keys, of the third for each tile of
+// queries; of a size 1 where nothing depends on the index.
 // CHECK-LABEL: func.func @documents
 // CHECK-DAG: %[[GRANULES:.*]] = arith.ceildivsi %{{.*}}, %c64
 // CHECK-DAG: %[[KEYS:.*]] = arith.ceildivsi %{{.*}}, %c32
+// CHECK-DAG: %[[TILES:.*]] = arith.ceildivsi %{{.*}}, %c128
 // CHECK: memref.alloc(%[[B:.*]], %[[GRANULES]]) : memref<?x1x?x1x2xi32>
 // CHECK: memref.alloc(%[[KEYS]]) : memref<1x1x1x?x2xi32>
-// CHECK: %[[TILES:.*]] = arith.ceildivsi %{{.*}}, %c128
+// CHECK: %[[CLASSES:.*]] = memref.alloc(%[[B]], %[[GRANULES]], %[[KEYS]]) : memref<?x1x?x?xi32>
+// CHECK: %[[LISTS:.*]] = memref.alloc(%[[B]], %[[TILES]], %[[KEYS]]) : memref<?x1x?x?xi32>
 // CHECK: %[[PADDED:.*]] = arith.muli %[[TILES]], %c2
 // CHECK: memref.alloc(%[[B]], %[[PADDED]]) : memref<?x1x?x4xi32>
 // CHECK: tile.launch @[[NAME:.*]]_extremes grid(%{{.*}}) args(%arg1, %arg2, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) prepass
-// CHECK: tile.launch @[[NAME]]_ranges grid(%{{.*}}) args(%arg1, %arg2, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[CAST:.*]]) prepass
-// CHECK: tile.launch @[[NAME]] grid(%{{.*}}) args({{.*}}, %[[CAST]]) cost
+// CHECK: tile.launch @[[NAME]]_classes grid(%{{.*}}) args(%arg1, %arg2, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[CLASSES:.*]]) prepass
+// CHECK: tile.launch @[[NAME]]_tiles grid(%{{.*}}) args(%arg1, %arg2, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[CLASSES]], %[[LISTS:.*]], %[[RANGES:.*]]) prepass
+// CHECK: tile.launch @[[NAME]] grid(%{{.*}}) args({{.*}}, %[[RANGES]], %[[LISTS]]) cost
 
 // i64 is kept within i32.
 // CHECK: tile.kernel @[[NAME]]_extremes({{.*}}) attributes {num_warps = 1 : i32}
@@ -25,23 +29,40 @@
 // CHECK: arith.maxsi %[[WIDE]], %c-2147483648_i64
 // CHECK: arith.trunci
 
-// What depends on the query alone is read once.
-// CHECK: tile.kernel @[[NAME]]_ranges({{.*}}) attributes {num_warps = 1 : i32}
-// CHECK-COUNT-2: tile.gather %{{.*}} in_bounds [0, 1, 3, 4]
-// CHECK: tile.reduce_range %c0_i32 to %{{.*}} min 2
-// CHECK-COUNT-2: tile.gather %{{.*}} in_bounds [0, 1, 3, 4]
-// CHECK: tile.reduce_range %{{.*}} to %{{.*}} min 1
-// CHECK-COUNT-4: tile.store_element
+// Where bounds don't decide, the elements do, until it is known that some are
+// visible and some aren't.
+// CHECK: tile.kernel @[[NAME]]_classes({{.*}}) attributes {num_warps = 1 : i32}
+// CHECK-COUNT-4: tile.gather %{{.*}} in_bounds [0, 1, 3, 4]
+// CHECK: %[[CLASS:.*]] = scf.if
+// CHECK: scf.for {{.*}} step %c16_i32
+// CHECK: %[[MIXED:.*]] = arith.cmpi slt
+// CHECK: scf.if %[[MIXED]]
+// CHECK: } else {
+// CHECK: tile.reduce_range {{.*}} min 1
+// CHECK: tile.gather %{{.*}} in_bounds [0] : memref<?x?xi32>, (i32, i32) -> i32
+// CHECK: tile.store_element %[[CLASS]], %{{.*}} : memref<?x?x?x?xi32>
+
+// Two granules a tile: full tiles first, then the others.
+// CHECK: tile.kernel @[[NAME]]_tiles({{.*}}) attributes {num_warps = 1 : i32}
+// CHECK: %[[FULL:.*]] = scf.for {{.*}} iter_args(%{{.*}} = %c0_i32) -> (i32)
+// CHECK-COUNT-2: tile.gather
+// CHECK: tile.store_element
+// CHECK: scf.for {{.*}} iter_args(%{{.*}} = %[[FULL]], {{.*}}) -> (i32, i32, i32, i32, i32, i32, i32, i32, i32)
+// CHECK: tile.store_element
+// CHECK-COUNT-8: tile.store_element {{.*}} : memref<?x?x?x4xi32>
 
 // CHECK: tile.kernel @[[NAME]](
-// CHECK: tile.mask %{{.*}} bounds(%{{.*}}[%{{.*}}, %c0_i32] : memref<?x?x?x4xi32>) rows 64 (
+// CHECK: tile.mask %{{.*}} bounds(%{{.*}}[%{{.*}}, %c0_i32] : memref<?x?x?x4xi32>) rows 64 tiles(%{{.*}} : memref<?x?x?x?xi32>) (
 func.func @documents(%q: memref<?x2x?x64xf16>, %of_q: memref<?x?xi32>, %of_k: memref<?xi64>) {
+  // expected-remark @below {{one range of keys for each tile of queries doesn't say what this mask hides; kernels that run first list the tiles to visit}}
   attn.attention ins(%q, %q, %q, %of_q, %of_k : memref<?x2x?x64xf16>, memref<?x2x?x64xf16>, memref<?x2x?x64xf16>, memref<?x?xi32>, memref<?xi64>)
     outs(%q : memref<?x2x?x64xf16>)
     {schedule = #attn.schedule<block_m = 128, block_n = 32, num_stages = 1, num_warps = 4>}
     mask_mod (%b: i32, %h: i32, %i: i32, %j: i32, %x: memref<?x?xi32>, %y: memref<?xi64>) {
       %a = attn.capture_load %x[%b, %i] : memref<?x?xi32> -> i32
+      // expected-note @below {{mask analysis can't see through this}}
       %c = attn.capture_load %y[%j] : memref<?xi64> -> i64
+      // expected-note @below {{mask analysis can't see through this}}
       %d = arith.extsi %a : i32 to i64
       %keep = arith.cmpi eq, %c, %d : i64
       attn.yield %keep : i1
@@ -51,16 +72,30 @@ func.func @documents(%q: memref<?x2x?x64xf16>, %of_q: memref<?x?xi32>, %of_k: me
 
 // -----
 
-// Four heads share the mask.
-// CHECK-LABEL: func.func @shared_table
-// CHECK: memref.alloc(%{{.*}}, %{{.*}}) : memref<1x1x?x?x2xi32>
-// CHECK: _extremes
-func.func @shared_table(%q: memref<?x4x?x64xf16>, %t: memref<?x?xi1>) {
-  attn.attention ins(%q, %q, %q, %t : memref<?x4x?x64xf16>, memref<?x4x?x64xf16>, memref<?x4x?x64xf16>, memref<?x?xi1>)
+// A read by query and key has no bounds that cost less than its elements. Each
+// head has a list of its own.
+// CHECK-LABEL: func.func @table
+// CHECK-NOT: _extremes
+// CHECK: memref.alloc(%{{.*}}, %{{.*}}) : memref<1x4x?x?xi32>
+// CHECK: tile.launch @[[NAME:.*]]_classes grid(%{{.*}}) args(%arg2, %{{.*}}, %{{.*}}, %{{.*}}) prepass
+// CHECK: tile.kernel @[[NAME]](
+// CHECK: %[[HEAD:.*]] = arith.remui %{{.*}}, %c4_i32
+// CHECK: bounds(%{{.*}}[%c0_i32, %[[HEAD]]]
+func.func @table(%q: memref<?x4x?x64xf16>, %bias: memref<?xf32>, %t: memref<4x?x?xf16>) {
+  // expected-remark @below {{kernels that run first list the tiles to visit}}
+  attn.attention ins(%q, %q, %q, %bias, %t : memref<?x4x?x64xf16>, memref<?x4x?x64xf16>, memref<?x4x?x64xf16>, memref<?xf32>, memref<4x?x?xf16>)
     outs(%q : memref<?x4x?x64xf16>)
     {schedule = #attn.schedule<block_m = 128, block_n = 32, num_stages = 1, num_warps = 4>}
-    mask_mod (%b: i32, %h: i32, %i: i32, %j: i32, %x: memref<?x?xi1>) {
-      %keep = attn.capture_load %x[%i, %j] : memref<?x?xi1> -> i1
+    score_mod (%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %w: memref<?xf32>, %x: memref<4x?x?xf16>) {
+      %a = attn.capture_load %w[%j] : memref<?xf32> -> f32
+      %r = arith.addf %s, %a : f32
+      attn.yield %r : f32
+    }
+    mask_mod (%b: i32, %h: i32, %i: i32, %j: i32, %w: memref<?xf32>, %x: memref<4x?x?xf16>) {
+      %a = attn.capture_load %x[%h, %i, %j] : memref<4x?x?xf16> -> f16
+      %zero = arith.constant 0.0 : f16
+      // expected-note @below {{mask analysis can't see through this}}
+      %keep = arith.cmpf ogt, %a, %zero : f16
       attn.yield %keep : i1
     }
   return
@@ -68,24 +103,45 @@ func.func @shared_table(%q: memref<?x4x?x64xf16>, %t: memref<?x?xi1>) {
 
 // -----
 
-// Lengths of the batch need no pre-pass, nor does a mask that each head has for
-// itself, or floats.
-// CHECK-LABEL: func.func @nothing_to_find
-// CHECK-NOT: _extremes
-// CHECK-NOT: bounds(
-func.func @nothing_to_find(%q: memref<?x4x?x64xf16>, %n: memref<?xi32>, %t: memref<4x?x?xi1>, %f: memref<?xf32>) {
-  attn.attention ins(%q, %q, %q, %n, %t, %f : memref<?x4x?x64xf16>, memref<?x4x?x64xf16>, memref<?x4x?x64xf16>, memref<?xi32>, memref<4x?x?xi1>, memref<?xf32>)
+// Visible keys on both sides of hidden ones.
+// CHECK-LABEL: func.func @two_ranges
+// CHECK: tile.launch @{{.*}}_classes grid(%{{.*}}) args(%{{.*}}, %{{.*}}, %{{.*}}) prepass : i32, i32, memref<?x?x?x?xi32>
+// CHECK: tile.kernel @{{.*}}_classes
+func.func @two_ranges(%q: memref<?x4x?x64xf16>) {
+  // expected-remark @below {{kernels that run first list the tiles to visit}}
+  attn.attention ins(%q, %q, %q : memref<?x4x?x64xf16>, memref<?x4x?x64xf16>, memref<?x4x?x64xf16>)
     outs(%q : memref<?x4x?x64xf16>)
     {schedule = #attn.schedule<block_m = 128, block_n = 32, num_stages = 1, num_warps = 4>}
-    mask_mod (%b: i32, %h: i32, %i: i32, %j: i32, %lens: memref<?xi32>, %x: memref<4x?x?xi1>, %y: memref<?xf32>) {
+    mask_mod (%b: i32, %h: i32, %i: i32, %j: i32) {
+      %c4 = arith.constant 4 : i32
+      %first = arith.cmpi slt, %j, %c4 : i32
+      %d = arith.subi %i, %j : i32
+      %near = arith.cmpi ult, %d, %c4 : i32
+      %keep = arith.ori %first, %near : i1
+      attn.yield %keep : i1
+    }
+  return
+}
+
+// -----
+
+// One range of keys says it all: causal up to the length of the batch, behind a
+// prefix that all see.
+// CHECK-LABEL: func.func @nothing_to_list
+// CHECK-NOT: prepass
+// CHECK-NOT: bounds(
+func.func @nothing_to_list(%q: memref<?x4x?x64xf16>, %n: memref<?xi32>) {
+  attn.attention ins(%q, %q, %q, %n : memref<?x4x?x64xf16>, memref<?x4x?x64xf16>, memref<?x4x?x64xf16>, memref<?xi32>)
+    outs(%q : memref<?x4x?x64xf16>)
+    {schedule = #attn.schedule<block_m = 128, block_n = 32, num_stages = 1, num_warps = 4>}
+    mask_mod (%b: i32, %h: i32, %i: i32, %j: i32, %lens: memref<?xi32>) {
       %len = attn.capture_load %lens[%b] : memref<?xi32> -> i32
       %in = arith.cmpi slt, %j, %len : i32
-      %own = attn.capture_load %x[%h, %i, %j] : memref<4x?x?xi1> -> i1
-      %w = attn.capture_load %y[%j] : memref<?xf32> -> f32
-      %zero = arith.constant 0.0 : f32
-      %p = arith.cmpf ogt, %w, %zero : f32
-      %both = arith.andi %in, %own : i1
-      %keep = arith.andi %both, %p : i1
+      %before = arith.cmpi sle, %j, %i : i32
+      %c100 = arith.constant 100 : i32
+      %first = arith.cmpi slt, %j, %c100 : i32
+      %causal = arith.ori %before, %first : i1
+      %keep = arith.andi %in, %causal : i1
       attn.yield %keep : i1
     }
   return
@@ -93,17 +149,18 @@ func.func @nothing_to_find(%q: memref<?x4x?x64xf16>, %n: memref<?xi32>, %t: memr
 
 // -----
 
-// CHECK-LABEL: func.func @opaque
-// CHECK: _extremes
-func.func @opaque(%q: memref<?x4x?x64xf16>, %t: memref<?xi32>) {
-  attn.attention ins(%q, %q, %q, %t : memref<?x4x?x64xf16>, memref<?x4x?x64xf16>, memref<?x4x?x64xf16>, memref<?xi32>)
+// Positions of packed sequences and few queries: no list, and the mask is
+// evaluated in every tile.
+// CHECK-LABEL: func.func @decode
+// CHECK-NOT: prepass
+func.func @decode(%q: memref<?x4x?x64xf16>) {
+  attn.attention ins(%q, %q, %q : memref<?x4x?x64xf16>, memref<?x4x?x64xf16>, memref<?x4x?x64xf16>)
     outs(%q : memref<?x4x?x64xf16>)
-    {schedule = #attn.schedule<block_m = 128, block_n = 32, num_stages = 1, num_warps = 4>}
-    mask_mod (%b: i32, %h: i32, %i: i32, %j: i32, %x: memref<?xi32>) {
-      %a = attn.capture_load %x[%j] : memref<?xi32> -> i32
-      // expected-remark @below {{bounds of this aren't known before the attention runs}}
-      %bits = arith.xori %a, %i : i32
-      %keep = arith.cmpi slt, %bits, %i : i32
+    {schedule = #attn.schedule<block_m = 16, block_n = 32, num_stages = 1, num_warps = 1, decode = <programs_per_sm = 1>>}
+    mask_mod (%b: i32, %h: i32, %i: i32, %j: i32) {
+      %c2 = arith.constant 2 : i32
+      %rest = arith.remsi %j, %c2 : i32
+      %keep = arith.cmpi slt, %rest, %i : i32
       attn.yield %keep : i1
     }
   return

@@ -357,7 +357,7 @@ func.func @kv_loop_carried(%i: i32, %x: f32) {
 
 func.func @kv_loop_results(%i: i32, %x: f32) {
   // expected-error@+1 {{results must have the types of the iter_args}}
-  "tile.kv_loop"(%i, %i, %i, %i, %x) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0>, step = 64 : i64}> ({
+  "tile.kv_loop"(%i, %i, %i, %i, %x) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0, 0, 0>, step = 64 : i64}> ({
   ^bb0(%kv: i32, %c: f32):
     "tile.yield"() : () -> ()
   }, {
@@ -445,7 +445,7 @@ func.func @kv_loop_terminator(%i: i32) {
 
 func.func @kv_loop_empty_region(%i: i32) {
   // expected-error@+1 {{region #0 ('qk') failed to verify constraint: region with 1 blocks}}
-  "tile.kv_loop"(%i, %i, %i, %i) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>, step = 64 : i64}> ({}, {}, {}, {}) : (i32, i32, i32, i32) -> ()
+  "tile.kv_loop"(%i, %i, %i, %i) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0, 0, 0>, step = 64 : i64}> ({}, {}, {}, {}) : (i32, i32, i32, i32) -> ()
   return
 }
 
@@ -570,6 +570,45 @@ func.func @mask_bounds_rows(%s: tensor<128x64xf32>, %m: memref<?x?x?x4xi32>, %i:
     %keep = arith.cmpi sle, %k, %q : i32
     tile.yield %keep : i1
   } : tensor<128x64xf32>
+  return
+}
+
+// -----
+
+func.func @mask_tiles_form(%s: tensor<128x64xf32>, %m: memref<?x?x?x4xi32>, %t: memref<?x?xi32>, %i: i32) {
+  // expected-error@+1 {{tiles must be a memref [batch, head, query tile, tile]}}
+  %r = tile.mask %s at (%i, %i) bounds(%m[%i, %i] : memref<?x?x?x4xi32>) rows 64 tiles(%t : memref<?x?xi32>) (%q: i32, %k: i32) {
+    %keep = arith.cmpi sle, %k, %q : i32
+    tile.yield %keep : i1
+  } : tensor<128x64xf32>
+  return
+}
+
+// -----
+
+func.func @mask_tiles_alone(%s: tensor<128x64xf32>, %t: memref<?x?x?x?xi32>, %i: i32) {
+  // expected-error@+1 {{takes tiles only with bounds, which are positions in their list}}
+  %r = tile.mask %s at (%i, %i) tiles(%t : memref<?x?x?x?xi32>) (%q: i32, %k: i32) {
+    %keep = arith.cmpi sle, %k, %q : i32
+    tile.yield %keep : i1
+  } : tensor<128x64xf32>
+  return
+}
+
+// -----
+
+func.func @kv_loop_tiles(%t: memref<?x?x?x?xi32>, %i: i32) {
+  // expected-error@+1 {{tiles must be a memref [batch, head, query tile, tile] with three indices}}
+  tile.kv_loop ranges(%i, %i, %i, %i) step 64 tiles(%t[%i, %i] : memref<?x?x?x?xi32>)
+    qk (%kv: i32) {
+      tile.yield
+    } score (%kv: i32) {
+      tile.yield
+    } softmax (%kv: i32) {
+      tile.yield
+    } pv (%kv: i32) {
+      tile.yield
+    }
   return
 }
 

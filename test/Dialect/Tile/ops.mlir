@@ -245,6 +245,27 @@ func.func @bounded_mask(%s: tensor<128x64xf32>, %m: memref<?x?x?x4xi32>, %i: i32
   return %t : tensor<128x64xf32>
 }
 
+// CHECK-LABEL: func @listed_tiles
+// CHECK: tile.kv_loop ranges({{.*}}) step 64 rows %{{.*}} tiles(%{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] : memref<?x?x?x?xi32>) {unordered}
+// CHECK: tile.mask %{{.*}} rows 64 tiles(%{{.*}} : memref<?x?x?x?xi32>) (
+func.func @listed_tiles(%s: tensor<128x64xf32>, %m: memref<?x?x?x4xi32>, %tiles: memref<?x?x?x?xi32>, %i: i32) {
+  tile.kv_loop ranges(%i, %i, %i, %i) step 64 rows %i tiles(%tiles[%i, %i, %i] : memref<?x?x?x?xi32>) {unordered}
+    qk (%kv: i32) {
+      tile.yield
+    } score (%kv: i32) {
+      tile.yield
+    } softmax (%kv: i32) {
+      tile.yield
+    } pv (%kv: i32) {
+      tile.yield
+    }
+  %t = tile.mask %s at (%i, %i) bounds(%m[%i, %i] : memref<?x?x?x4xi32>) rows 64 tiles(%tiles : memref<?x?x?x?xi32>) (%q: i32, %k: i32) {
+    %keep = arith.cmpi sle, %k, %q : i32
+    tile.yield %keep : i1
+  } : tensor<128x64xf32>
+  return
+}
+
 // CHECK-LABEL: tile.kernel @interleave(
 // CHECK: tile.load %{{.*}} interleave 3 : memref<?x6x?x64xf16> -> tensor<16x64xf16>
 // CHECK: tile.store %{{.*}} interleave 3 : tensor<16x64xf16>, memref<?x6x?x64xf16>

@@ -65,3 +65,30 @@ tile.kernel @only_partial(%n: i32, %out: memref<?x64xf32>) attributes {num_warps
     }
   tile.return
 }
+
+// The ranges count in a list of tiles: a step's key is read there.
+// CHECK-LABEL: tile.kernel @listed(
+// CHECK-SAME: %[[TILES:[a-z0-9]+]]: memref<?x?x?x?xi32>, %[[ROW:[a-z0-9]+]]: i32
+// CHECK: scf.for %[[POSITION:.*]] = %c0_i32 to %{{.*}} step
+// CHECK: %[[NUMBER:.*]] = arith.divui %[[POSITION]], %c32_i32
+// CHECK: %[[TILE:.*]] = tile.gather %[[TILES]][%c0_i32, %c0_i32, %[[ROW]], %[[NUMBER]]] in_bounds [0, 1, 2]
+// CHECK: %[[KV:.*]] = arith.muli %[[TILE]], %c32_i32
+// CHECK: tile.store %{{.*}}, %{{.*}}[%[[KV]], %c0_i32]
+// CHECK: scf.for
+// CHECK: tile.gather %[[TILES]]
+tile.kernel @listed(%tiles: memref<?x?x?x?xi32>, %row: i32, %full: i32, %end: i32, %x: memref<?x64xf32>) attributes {num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %one = arith.constant dense<1.0> : tensor<32x64xf32>
+  tile.kv_loop ranges(%c0, %c0, %full, %end) step 32 tiles(%tiles[%c0, %c0, %row] : memref<?x?x?x?xi32>)
+    qk (%kv: i32) {
+      tile.yield
+    } score (%kv: i32) {
+      tile.yield
+    } softmax (%kv: i32) {
+      tile.yield
+    } pv (%kv: i32) {
+      tile.store %one, %x[%kv, %c0] : tensor<32x64xf32>, memref<?x64xf32>
+      tile.yield
+    }
+  tile.return
+}

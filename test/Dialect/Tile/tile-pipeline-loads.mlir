@@ -42,6 +42,44 @@ tile.kernel @kv_loop(%q: !src, %k: !src, %begin: i32, %end: i32, %out: memref<?x
   tile.return
 }
 
+// The key of the loads that a step starts is read from the list a step before.
+// CHECK-LABEL: tile.kernel @listed(
+// CHECK: %[[NOW:.*]] = tile.gather %arg2[{{.*}}, %{{.*}}]
+// CHECK: %[[KEY:.*]] = arith.muli %[[NOW]]
+// CHECK: tile.async_load %arg1[%[[KEY]], %{{.*}}]
+// CHECK: %[[POSITION:.*]] = arith.addi
+// CHECK: %[[NEXT:.*]] = tile.gather %arg2
+// CHECK: %[[NEXT_KEY:.*]] = arith.muli %[[NEXT]]
+// CHECK: tile.kv_loop {{.*}} step 32 tiles(%arg2[{{.*}}] : {{.*}}) iter_args(%{{.*}}, %{{.*}}, %[[POSITION]], %[[NEXT_KEY]])
+// CHECK: qk (%{{.*}}: i32, %{{.*}}: tensor<64x32xf32>, %{{.*}}: i32, %[[LATER:.*]]: i32, %[[LATER_KEY:.*]]: i32)
+// CHECK: %[[MORE:.*]] = arith.cmpi slt, %[[LATER]], %arg3
+// CHECK: tile.async_load %arg1[%[[LATER_KEY]], %{{.*}}] to %{{.*}} if %[[MORE]]
+// CHECK: pv (
+// CHECK: %[[AHEAD:.*]] = tile.gather %arg2
+// CHECK: %[[AHEAD_KEY:.*]] = arith.muli %[[AHEAD]]
+// CHECK: tile.yield %{{.*}}, %{{.*}}, %{{.*}}, %[[AHEAD_KEY]]
+tile.kernel @listed(%q: !src, %k: !src, %tiles: memref<?x?x?x?xi32>, %end: i32, %out: memref<?x32xf32>)
+    attributes {num_warps = 4 : i32, num_stages = 2 : i32} {
+  %c0 = arith.constant 0 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x32xf32>
+  %qt = tile.load %q[%c0, %c0] : !src -> tensor<64x64xbf16>
+  %r = tile.kv_loop ranges(%c0, %c0, %c0, %end) step 32 tiles(%tiles[%c0, %c0, %c0] : memref<?x?x?x?xi32>) iter_args(%zero) : tensor<64x32xf32>
+    qk (%kv: i32, %acc: tensor<64x32xf32>) {
+      %kt = tile.load %k[%kv, %c0] : !src -> tensor<32x64xbf16>
+      %s = tile.mma mma %qt, %kt, %acc {transpose_b}
+        : tensor<64x64xbf16>, tensor<32x64xbf16>, tensor<64x32xf32>
+      tile.yield %s : tensor<64x32xf32>
+    } score (%kv: i32, %s: tensor<64x32xf32>, %acc: tensor<64x32xf32>) {
+      tile.yield %s : tensor<64x32xf32>
+    } softmax (%kv: i32, %s: tensor<64x32xf32>, %acc: tensor<64x32xf32>) {
+      tile.yield %s : tensor<64x32xf32>
+    } pv (%kv: i32, %s: tensor<64x32xf32>, %acc: tensor<64x32xf32>) {
+      tile.yield %s : tensor<64x32xf32>
+    }
+  tile.store %r, %out[%c0, %c0] : tensor<64x32xf32>, memref<?x32xf32>
+  tile.return
+}
+
 // Three stages: two groups start ahead of the loop, one may be under way in it.
 
 // CHECK-LABEL: tile.kernel @matmul

@@ -3,8 +3,8 @@
 // RUN: attn-compile %s --entry=squared --target=cpu --remarks=%t.yaml -o %t.mlir 2>&1 | FileCheck %s --check-prefix=PRINTED
 // PRINTED: remarks.mlir:[[# @LINE + 38]]:{{[0-9]+}}: remark: mask analysis can't see through this
 // RUN: FileCheck %s < %t.yaml
-// CHECK: --- !Analysis
-// CHECK-NEXT: Pass: {{ *}}tile-split-kv-ranges
+// CHECK: Pass: {{ *}}convert-attn-to-tile
+// CHECK: Pass: {{ *}}tile-split-kv-ranges
 // CHECK-NEXT: Name: {{ *}}Remark
 // CHECK-NEXT: DebugLoc: {{ *}}{ File: '{{.*}}remarks.mlir',
 // CHECK: Line: [[# @LINE + 32]],

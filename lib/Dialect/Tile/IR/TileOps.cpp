@@ -505,9 +505,21 @@ LogicalResult ScoreModOp::verifyRegions() {
                                llvm::IsaPred<GatherOp, ElementOp>);
 }
 
+/// True for lists of key tiles: [batch, head, query tile, tile].
+static bool isTileList(Value tiles) {
+  return cast<MemRefType>(tiles.getType()).getRank() == 4;
+}
+
 LogicalResult MaskOp::verify() {
-  if (!getBounds())
+  if (!getBounds()) {
+    if (getTiles())
+      return emitOpError("takes tiles only with bounds, which are positions in "
+                         "their list");
     return success();
+  }
+  if (getTiles() && !isTileList(getTiles()))
+    return emitOpError(
+        "tiles must be a memref [batch, head, query tile, tile]");
   auto memref = cast<MemRefType>(getBounds().getType());
   if (memref.getRank() != 4 || memref.getDimSize(3) != NumBoundsFields ||
       getBoundsIndices().size() != 2)
@@ -589,7 +601,38 @@ LogicalResult KVLoopOp::verify() {
     return emitOpError("step must be positive, not ") << getStep();
   if (getInits().getTypes() != getResultTypes())
     return emitOpError("results must have the types of the iter_args");
+  if (getTiles() && (!isTileList(getTiles()) || getTilesIndices().size() != 3))
+    return emitOpError("tiles must be a memref [batch, head, query tile, tile] "
+                       "with three indices");
   return success();
+}
+
+Value KVLoopOp::getKey(OpBuilder &builder, Value position,
+                       const IRMapping &mapping) {
+  if (!getTiles())
+    return position;
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(builder, getLoc(),
+                                     builder.getI32IntegerAttr(value));
+  };
+  SmallVector<Value> indices;
+  for (Value index : getTilesIndices())
+    indices.push_back(mapping.lookupOrDefault(index));
+  indices.push_back(builder.createOrFold<arith::DivUIOp>(getLoc(), position,
+                                                         constant(getStep())));
+  Value tile = GatherOp::create(builder, getLoc(), builder.getI32Type(),
+                                mapping.lookupOrDefault(getTiles()), indices,
+                                /*in_bounds=*/ArrayRef<int64_t>{0, 1, 2});
+  return arith::MulIOp::create(builder, getLoc(), tile, constant(getStep()));
+}
+
+KVLoopOp KVLoopOp::cloneWithInits(OpBuilder &builder, ValueRange inits) {
+  auto loop = KVLoopOp::create(builder, getLoc(), inits.getTypes(), getBegin(),
+                               getFullBegin(), getFullEnd(), getEnd(),
+                               getStep(), inits, getRows(), getTiles(),
+                               getTilesIndices(), getUnordered());
+  loop->setDiscardableAttrs((*this)->getDiscardableAttrDictionary());
+  return loop;
 }
 
 LogicalResult KVLoopOp::verifyRegions() {

@@ -315,11 +315,7 @@ void Rewriter::replaceLoop() {
   SmallVector<Value> inits(loop.getInits());
   inits[parts.sumIndex] = dense(foldedType, 0);
   inits.append({row(1.0f), row(0.0f)});
-  auto next = KVLoopOp::create(builder, ValueRange(inits).getTypes(),
-                               loop.getBegin(), loop.getFullBegin(),
-                               loop.getFullEnd(), loop.getEnd(), loop.getStep(),
-                               inits, loop.getRows(), loop.getUnordered());
-  next->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
+  KVLoopOp next = loop.cloneWithInits(builder, inits);
   for (auto [from, to] :
        llvm::zip_equal(loop->getRegions(), next->getRegions()))
     to.takeBody(from);

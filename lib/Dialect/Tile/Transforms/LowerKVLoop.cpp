@@ -51,7 +51,9 @@ SmallVector<Value> emitRange(OpBuilder &builder, KVLoopOp loop, StepKind kind,
                              SmallVector<Value> carried) {
   if (isEqualConstantIntOrValue(lower, upper))
     return carried;
-  auto body = [&](OpBuilder &nested, Location loc, Value kv, ValueRange args) {
+  auto body = [&](OpBuilder &nested, Location loc, Value position,
+                  ValueRange args) {
+    Value kv = loop.getKey(nested, position, IRMapping());
     scf::YieldOp::create(nested, loc, cloneStep(nested, loop, kv, args));
   };
   auto loopOp = scf::ForOp::create(builder, loop.getLoc(), lower, upper, step,

@@ -41,6 +41,11 @@ struct LoopBounds {
   Value begin, end, step; // i32
 };
 
+/// The step whose loads are next, and where it takes them from.
+struct LaterStep {
+  Value iv, key;
+};
+
 class LoopPipeliner {
 public:
   LoopPipeliner(Operation *loop, int64_t stages)
@@ -56,10 +61,15 @@ private:
   void createBuffers();
   void makeInvariantLoadsAsync();
   void emitPrologue(const LoopBounds &bounds);
-  /// The head of a step: waits for its slot and starts later loads. Returns
-  /// the next step's slot.
-  Value emitStepHead(const LoopBounds &bounds, Value iv, Value slot);
-  void startLoads(Value iv, Value slot, Value condition);
+  /// The head of a step: waits for its slot and starts the loads of the step
+  /// that `getLater` gives. Returns the next step's slot.
+  Value emitStepHead(const LoopBounds &bounds, Value slot,
+                     function_ref<LaterStep()> getLater);
+  /// `iv` moved on by as many steps as loads run ahead.
+  Value advance(const LoopBounds &bounds, Value iv);
+  /// The key of a kv_loop's step, the induction variable of another.
+  Value getKey(Value iv);
+  void startLoads(Value key, Value slot, Value condition);
   void readFromBuffers(Value slot);
   Value i32(int64_t value);
   Value less(Value a, Value b);
@@ -157,12 +167,24 @@ static Value recompute(OpBuilder &builder, Value value, Operation *loop,
   return mapping.lookup(value);
 }
 
-void LoopPipeliner::startLoads(Value iv, Value slot, Value condition) {
+Value LoopPipeliner::advance(const LoopBounds &bounds, Value iv) {
+  Location loc = loop->getLoc();
+  Value distance =
+      arith::MulIOp::create(rewriter, loc, bounds.step, i32(stages - 1));
+  return arith::AddIOp::create(rewriter, loc, iv, distance);
+}
+
+Value LoopPipeliner::getKey(Value iv) {
+  auto kvLoop = dyn_cast<KVLoopOp>(loop);
+  return kvLoop ? kvLoop.getKey(rewriter, iv, IRMapping()) : iv;
+}
+
+void LoopPipeliner::startLoads(Value key, Value slot, Value condition) {
   IRMapping mapping;
   for (PipelinedLoad &pipelined : loads) {
     SmallVector<Value> indices;
     for (Value index : pipelined.load.getIndices())
-      indices.push_back(recompute(rewriter, index, loop, iv, mapping));
+      indices.push_back(recompute(rewriter, index, loop, key, mapping));
     AsyncLoadOp::create(rewriter, pipelined.load.getLoc(),
                         pipelined.load.getSource(), indices, pipelined.buffer,
                         slot, condition, pipelined.load.getInterleave());
@@ -218,21 +240,19 @@ void LoopPipeliner::emitPrologue(const LoopBounds &bounds) {
   for (int64_t stage = 0; stage < stages - 1; ++stage) {
     if (stage > 0)
       iv = arith::AddIOp::create(rewriter, loc, iv, bounds.step);
-    startLoads(iv, i32(stage), less(iv, bounds.end));
+    startLoads(getKey(iv), i32(stage), less(iv, bounds.end));
   }
   makeInvariantLoadsAsync();
 }
 
-Value LoopPipeliner::emitStepHead(const LoopBounds &bounds, Value iv,
-                                  Value slot) {
+Value LoopPipeliner::emitStepHead(const LoopBounds &bounds, Value slot,
+                                  function_ref<LaterStep()> getLater) {
   Location loc = loop->getLoc();
   AsyncWaitOp::create(rewriter, loc, stages - 2);
-  Value distance =
-      arith::MulIOp::create(rewriter, loc, bounds.step, i32(stages - 1));
-  Value later = arith::AddIOp::create(rewriter, loc, iv, distance);
+  LaterStep later = getLater();
   Value free =
       wrap(arith::AddIOp::create(rewriter, loc, slot, i32(stages - 1)));
-  startLoads(later, free, less(later, bounds.end));
+  startLoads(later.key, free, less(later.iv, bounds.end));
   return wrap(arith::AddIOp::create(rewriter, loc, slot, i32(1)));
 }
 
@@ -262,7 +282,10 @@ void LoopPipeliner::pipelineFor() {
   loop = newLoop;
   Value slot = newLoop.getRegionIterArgs().back();
   rewriter.setInsertionPointToStart(newLoop.getBody());
-  nextSlot = emitStepHead(bounds, newLoop.getInductionVar(), slot);
+  nextSlot = emitStepHead(bounds, slot, [&]() -> LaterStep {
+    Value later = advance(bounds, newLoop.getInductionVar());
+    return {later, later};
+  });
   readFromBuffers(slot);
   Operation *yield = newLoop.getBody()->getTerminator();
   yield->setOperand(yield->getNumOperands() - 1, nextSlot);
@@ -277,36 +300,59 @@ void LoopPipeliner::pipelineKVLoop() {
                     i32(oldLoop.getStep())};
   emitPrologue(bounds);
 
+  // Carried are the slot and, if keys are read from a list, the position there
+  // that loads have come to, and its key, read a step ahead.
+  SmallVector<Value> added = {i32(0)};
+  if (oldLoop.getTiles()) {
+    Value later = advance(bounds, bounds.begin);
+    added.append({later, getKey(later)});
+  }
   SmallVector<Value> inits(oldLoop.getInits());
-  inits.push_back(i32(0));
-  SmallVector<Type> types(ValueRange(inits).getTypes());
-  auto newLoop = KVLoopOp::create(rewriter, loc, types, oldLoop.getBegin(),
-                                  oldLoop.getFullBegin(), oldLoop.getFullEnd(),
-                                  oldLoop.getEnd(), oldLoop.getStep(), inits,
-                                  oldLoop.getRows());
-  newLoop->setDiscardableAttrs(oldLoop->getDiscardableAttrDictionary());
-  SmallVector<Value> slots;
+  llvm::append_range(inits, added);
+  KVLoopOp newLoop = oldLoop.cloneWithInits(rewriter, inits);
+  // Slots are taken in turn.
+  newLoop.setUnordered(false);
   for (auto [from, to] :
        llvm::zip_equal(oldLoop->getRegions(), newLoop->getRegions())) {
     to.takeBody(from);
-    slots.push_back(to.front().addArgument(rewriter.getI32Type(), loc));
+    for (Value value : added)
+      to.front().addArgument(value.getType(), loc);
   }
-  rewriter.replaceOp(oldLoop, newLoop.getResults().drop_back());
+  rewriter.replaceOp(oldLoop, newLoop.getResults().drop_back(added.size()));
   loop = newLoop;
+  auto getAdded = [&](Block &block) {
+    return ValueRange(block.getArguments()).take_back(added.size());
+  };
 
   Block &qk = newLoop.getQk().front();
   rewriter.setInsertionPointToStart(&qk);
-  emitStepHead(bounds, qk.getArgument(0), slots.front());
+  ValueRange state = getAdded(qk);
+  emitStepHead(bounds, state[0], [&]() -> LaterStep {
+    if (newLoop.getTiles())
+      return {state[1], state[2]};
+    Value later = advance(bounds, qk.getArgument(0));
+    return {later, later};
+  });
   for (PipelinedLoad &pipelined : loads) {
     LoadOp load = pipelined.load;
     rewriter.setInsertionPoint(load);
-    Value slot = load->getBlock()->getArguments().back();
-    rewriter.replaceOpWithNewOp<BufferReadOp>(load, load.getType(),
-                                              pipelined.buffer, slot);
+    rewriter.replaceOpWithNewOp<BufferReadOp>(
+        load, load.getType(), pipelined.buffer,
+        getAdded(*load->getBlock()).front());
   }
-  Operation *yield = newLoop.getPv().front().getTerminator();
-  rewriter.setInsertionPoint(yield);
-  Value next = wrap(arith::AddIOp::create(rewriter, loc, slots.back(), i32(1)));
+
+  // In front of the product, under which the key comes.
+  Block &pv = newLoop.getPv().front();
+  rewriter.setInsertionPointToStart(&pv);
+  state = getAdded(pv);
+  SmallVector<Value> next = {
+      wrap(arith::AddIOp::create(rewriter, loc, state[0], i32(1)))};
+  if (newLoop.getTiles()) {
+    Value position =
+        arith::AddIOp::create(rewriter, loc, state[1], bounds.step);
+    next.append({position, getKey(position)});
+  }
+  Operation *yield = pv.getTerminator();
   yield->insertOperands(yield->getNumOperands(), next);
 }
 

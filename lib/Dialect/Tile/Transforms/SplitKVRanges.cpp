@@ -148,9 +148,43 @@ void emitRemarks(KVLoopOp loop, ArrayRef<Operation *> opaque) {
   });
 }
 
+/// Whether `mask`, the only one of `loop`, may leave out steps by the list of
+/// tiles that it comes with.
+bool canTakeTiles(KVLoopOp loop, MaskOp mask) {
+  auto isOutside = [&](Value value) {
+    return !loop->isAncestor(value.getParentRegion()->getParentOp());
+  };
+  auto kv = dyn_cast<BlockArgument>(mask.getKvStart());
+  auto type = cast<ShapedType>(mask.getType());
+  // All operands but the scores and the key position.
+  return mask.getTiles() && mask.getSkippable() &&
+         matchPattern(loop.getBegin(), m_Zero()) && kv &&
+         kv.getArgNumber() == 0 && kv.getOwner()->getParentOp() == loop &&
+         type.getDimSize(1) == static_cast<int64_t>(loop.getStep()) &&
+         llvm::all_of(mask->getOperands().drop_front(3), isOutside) &&
+         isOutside(mask.getQStart());
+}
+
+void adoptTiles(KVLoopOp loop) {
+  SmallVector<MaskOp> masks;
+  loop.walk([&](MaskOp mask) { masks.push_back(mask); });
+  if (loop.getTiles() || masks.size() != 1 || !canTakeTiles(loop, masks[0]))
+    return;
+  MaskOp mask = masks[0];
+  ImplicitLocOpBuilder builder(loop.getLoc(), loop);
+  int64_t rows = cast<ShapedType>(mask.getType()).getDimSize(0);
+  SmallVector<Value> indices(mask.getBoundsIndices());
+  indices.push_back(arith::DivUIOp::create(
+      builder, mask.getQStart(),
+      arith::ConstantOp::create(builder, builder.getI32IntegerAttr(rows))));
+  loop.getTilesMutable().assign(mask.getTiles());
+  loop.getTilesIndicesMutable().assign(indices);
+}
+
 void splitRanges(KVLoopOp loop) {
   for (MaskOp mask : HiddenStepCheck(loop).getSkippableMasks())
     mask.setSkippable(true);
+  adoptTiles(loop);
   ImplicitLocOpBuilder builder(loop.getLoc(), loop);
   SmallVector<Operation *> opaque;
   KVRanges ranges = computeKVRanges(builder, loop, std::nullopt, opaque);

@@ -607,6 +607,12 @@ def MaskOp : Tile_ScoreRegionOp<"mask", [AttrSizedOperandSegments]> {
     [full begin, full end) is. `q_start` is a multiple of `rows`, and the tile's
     rows are whole granules.
 
+    With `tiles(%tiles)` that kernel has also listed the tiles of keys of which
+    some row of the query tile sees a key: they are
+    `tiles[b, h, q_start / rows of the tile, 0 ...]`, and what `bounds` holds
+    are positions in this list, in keys. `tile-split-kv-ranges` hands the list
+    to the `tile.kv_loop` around.
+
     ```mlir
     %t = tile.mask %s at (%q0, %kv) (%qi: i32, %ki: i32) {
       %keep = arith.cmpi sle, %ki, %qi : i32
@@ -617,11 +623,13 @@ def MaskOp : Tile_ScoreRegionOp<"mask", [AttrSizedOperandSegments]> {
   let arguments = (ins Tile_Tile2D:$source, I32:$q_start, I32:$kv_start,
                        UnitAttr:$skippable, Optional<MemRefOf<[I32]>>:$bounds,
                        Variadic<I32>:$bounds_indices,
-                       OptionalAttr<I64Attr>:$bounds_rows);
+                       OptionalAttr<I64Attr>:$bounds_rows,
+                       Optional<MemRefOf<[I32]>>:$tiles);
   let assemblyFormat = [{
     $source `at` `(` $q_start `,` $kv_start `)`
     (`bounds` `(` $bounds^ `[` $bounds_indices `]` `:` type($bounds) `)` `rows`
      $bounds_rows)?
+    (`tiles` `(` $tiles^ `:` type($tiles) `)`)?
     custom<ModRegion>($body) attr-dict `:` type($source)
   }];
   let skipDefaultBuilders = 1;
@@ -631,7 +639,7 @@ def MaskOp : Tile_ScoreRegionOp<"mask", [AttrSizedOperandSegments]> {
       $_state.addTypes(type);
       $_state.addOperands({source, qStart, kvStart});
       $_state.getOrAddProperties<Properties>().operandSegmentSizes = {1, 1, 1,
-                                                                      0, 0};
+                                                                      0, 0, 0};
       $_state.addRegion();
     }]>
   ];
@@ -697,6 +705,10 @@ def KVLoopOp : Tile_Op<"kv_loop", [RecursiveMemoryEffects, AttrSizedOperandSegme
     may run in any order. With `rows` nothing behind the loop depends on rows of
     the results from that number on.
 
+    With `tiles(%tiles[%b, %h, %row])` the ranges, from 0 on, count in a list of
+    tiles: the step at p gets kv = step * `tiles[b, h, row, p / step]`. So any
+    tiles can be left out, and those that need no mask be brought together.
+
     ```mlir
     %r:3 = tile.kv_loop ranges(%c0, %f0, %f1, %n) step 64
         iter_args(%acc0, %m0, %l0) : tensor<128x64xf32>, tensor<128xf32>, tensor<128xf32>
@@ -715,16 +727,40 @@ def KVLoopOp : Tile_Op<"kv_loop", [RecursiveMemoryEffects, AttrSizedOperandSegme
   }];
   let arguments = (ins I32:$begin, I32:$full_begin, I32:$full_end, I32:$end,
                        I64Attr:$step, Variadic<AnyType>:$inits,
-                       Optional<I32>:$rows, UnitAttr:$unordered);
+                       Optional<I32>:$rows,
+                       Optional<MemRefOf<[I32]>>:$tiles,
+                       Variadic<I32>:$tiles_indices, UnitAttr:$unordered);
   let results = (outs Variadic<AnyType>:$results);
   let regions = (region SizedRegion<1>:$qk, SizedRegion<1>:$score,
                         SizedRegion<1>:$softmax, SizedRegion<1>:$pv);
   let assemblyFormat = [{
     `ranges` `(` $begin `,` $full_begin `,` $full_end `,` $end `)`
     `step` $step (`rows` $rows^)?
+    (`tiles` `(` $tiles^ `[` $tiles_indices `]` `:` type($tiles) `)`)?
     (`iter_args` `(` $inits^ `)` `:` type($inits))? attr-dict
     custom<KVLoopRegions>($qk, $score, $softmax, $pv)
     custom<SameTypes>(ref(type($inits)), type($results))
+  }];
+  let builders = [OpBuilder<(ins "::mlir::TypeRange":$results,
+                                 "::mlir::Value":$begin,
+                                 "::mlir::Value":$fullBegin,
+                                 "::mlir::Value":$fullEnd, "::mlir::Value":$end,
+                                 "int64_t":$step, "::mlir::ValueRange":$inits,
+                                 "::mlir::Value":$rows, "bool":$unordered), [{
+    build($_builder, $_state, results, begin, fullBegin, fullEnd, end, step,
+          inits, rows, /*tiles=*/::mlir::Value(),
+          /*tiles_indices=*/::mlir::ValueRange(), unordered);
+  }]>];
+  let extraClassDeclaration = [{
+    /// The key of the step at `position`: with `tiles` it is read from the
+    /// list, which gives 0 outside of it. `mapping` says what stands for the
+    /// loop's operands.
+    ::mlir::Value getKey(::mlir::OpBuilder &builder, ::mlir::Value position,
+                         const ::mlir::IRMapping &mapping);
+
+    /// The same loop, yet without its regions, with `inits` instead of its own.
+    KVLoopOp cloneWithInits(::mlir::OpBuilder &builder,
+                            ::mlir::ValueRange inits);
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
