@@ -1,12 +1,13 @@
 //===- profile.cpp - Where the time of a program goes, from C++ -----------===//
 //
-// Records the unfused and the fused kernels on the CPU, and shows both. On a
-// GPU, kernels of other libraries would show beside them.
+// Records the unfused and the fused kernels on the CPU, and shows both; given a
+// path, it also writes a page with charts there. On a GPU, kernels of other
+// libraries would show beside them.
 //
 //===----------------------------------------------------------------------===//
 
 #include "attn/Compiler/CompiledKernel.h"
-#include "attn/Profile/Print.h"
+#include "attn/Profile/Html.h"
 #include "attn/Profile/Profiler.h"
 
 using namespace attn;
@@ -42,7 +43,16 @@ static llvm::Error runVariant(Profiler &profiler, KernelOptions options,
   return profiler.endPhase(kCalls);
 }
 
-static llvm::Error run() {
+static llvm::Error writeReport(const char *path, const ProfileFile &file) {
+  if (llvm::Error error = checkCanWriteHtml())
+    return error;
+  return llvm::writeToOutput(path, [&](llvm::raw_ostream &os) {
+    writeHtmlReport(os, file, {});
+    return llvm::Error::success();
+  });
+}
+
+static llvm::Error run(const char *reportPath) {
   AttentionSpec spec;
   spec.dtype = DType::F32;
   spec.numQueryHeads = spec.numKVHeads = kHeads;
@@ -75,11 +85,11 @@ static llvm::Error run() {
     return environment.takeError();
   file.environment = std::move(*environment);
   printProfile(llvm::outs(), file, {});
-  return llvm::Error::success();
+  return reportPath ? writeReport(reportPath, file) : llvm::Error::success();
 }
 
-int main() {
-  if (llvm::Error error = run()) {
+int main(int argc, char **argv) {
+  if (llvm::Error error = run(argc > 1 ? argv[1] : nullptr)) {
     llvm::errs() << llvm::toString(std::move(error)) << '\n';
     return EXIT_FAILURE;
   }

@@ -95,6 +95,20 @@ function addTimes() {
   }
 }
 
+/** A row a case: the times, and in parentheses their ratios. */
+function addRatios() {
+  const rows = data.cases.map((benchCase) => [`${benchCase.shape} ${benchCase.dtype} ${benchCase.mod}`,
+    ...NAMES.map((backend) => {
+      const result = find(benchCase, backend);
+      if (!timed(result)) return "-";
+      return backend === data.baseline || !known(result.ratio) ? duration(result.median_us)
+        : `${duration(result.median_us)} (${ratio(result.ratio)})`;
+    })]);
+  section("ratios", "Side by side",
+    el("p", { class: "note" }, `Medians, and in parentheses how many times ${data.baseline}'s: less than 1 is faster.`),
+    table("Times side by side", [["case"], ...NAMES.map((backend) => [backend])], rows));
+}
+
 /** Each reason once, with the cases it is given for. */
 function getRefusals() {
   const reasons = new Map();
@@ -137,6 +151,7 @@ function addEnvironment() {
 
 startPage("Backends side by side", `${data.device}, ${data.target}, ${data.date}`);
 addTimes();
+addRatios();
 addTable();
 addEnvironment();
 finishPage();

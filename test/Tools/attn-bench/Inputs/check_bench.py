@@ -51,6 +51,12 @@ if len(sys.argv) > 3:
     page = browse(sys.argv[3], "--window-size=1280,900")
     table = page.tables["All results"]
     assert [[row["shape"], row["backend"], row["median us"], row["of naive"]] for row in table] == shown
+    (row,) = [row for row in page.tables["Times side by side"] if row["case"] == "1x2x64x16 f32 none"]
+    results = bench["cases"][0]["results"]
+    value, unit, ratio = row["fused"].replace("(", "").split()[:3]
+    scale = {"us": 1, "ms": 1e3, "s": 1e6}[unit]
+    assert abs(float(value) * scale - results[1]["median_us"]) <= 0.006 * results[1]["median_us"], row
+    assert ratio == f"{results[1]['ratio']:.2f}" and "(" not in row["naive"], row
     charts = page.probe["charts"]
     assert [chart["title"] for chart in charts] == ["Median times of f32, none", "Median times of f32, causal+softcap=20"]
     for chart, mod in zip(charts, ("none", "causal+softcap=20")):
