@@ -29,19 +29,13 @@ BenchRunner::BenchRunner(Device &device, const BenchOptions &options)
     : device(device), options(options),
       context(getDialects(), mlir::MLIRContext::Threading::DISABLED) {}
 
-llvm::Error attn::checkBackend(llvm::StringRef name) {
-  if (mlir::attn::symbolizeVariant(name))
-    return llvm::Error::success();
-  return llvm::createStringError("unknown backend '" + name +
-                                 "'; known are naive, inplace, math and fused");
-}
-
 //===----------------------------------------------------------------------===//
 // Contestants
 //===----------------------------------------------------------------------===//
 
 /// A backend with its kernels loaded and its arguments in place.
 struct BenchRunner::Contestant {
+  Backend backend;
   BenchResult result;
   std::unique_ptr<LoadedProgram> program;
   std::unique_ptr<Invocation> invocation;
@@ -63,7 +57,9 @@ llvm::Error BenchRunner::Contestant::load(mlir::ModuleOp module,
                                           const BenchOptions &options,
                                           Device &device) {
   CompileOptions compileOptions;
-  compileOptions.variant = *mlir::attn::symbolizeVariant(result.backend);
+  compileOptions.usesCudnn = backend == Backend::Cudnn;
+  compileOptions.variant =
+      getVariant(backend).value_or(mlir::attn::Variant::Fused);
   compileOptions.target = options.target;
   auto loaded = loadProgram(module, compileOptions, device);
   if (!loaded)
@@ -147,8 +143,9 @@ BenchRunner::prepare(const GridCase &gridCase, mlir::ModuleOp module,
   std::vector<Tensor> arguments;
   std::optional<Verifier> verifier;
   auto makeInputs = [&](const Manifest &manifest) -> llvm::Error {
-    auto made = makeArguments(
-        manifest, {{}, gridCase.getInputShapes(), options.seed, {}});
+    ArgumentSources sources;
+    sources.shapes = gridCase.getInputShapes();
+    auto made = makeArguments(manifest, sources);
     if (!made)
       return made.takeError();
     arguments = std::move(*made);
@@ -230,8 +227,11 @@ BenchRunner::run(const GridCase &gridCase,
     return text.takeError();
   auto module = mlir::parseSourceString<mlir::ModuleOp>(*text, &context);
   std::vector<Contestant> contestants(options.backends.size());
-  for (auto [contestant, name] : llvm::zip_equal(contestants, options.backends))
-    contestant.result.backend = name;
+  for (auto [contestant, backend] :
+       llvm::zip_equal(contestants, options.backends)) {
+    contestant.backend = backend;
+    contestant.result.backend = stringifyBackend(backend).str();
+  }
   if (llvm::Error error = prepare(gridCase, *module, contestants, show))
     return std::move(error);
   if (llvm::Error error = timeInTurns(contestants, show))

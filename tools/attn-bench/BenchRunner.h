@@ -5,6 +5,7 @@
 
 #include "BenchFile.h"
 #include "Grid.h"
+#include "attn/Compiler/Backend.h"
 #include "attn/Runtime/Device.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
@@ -14,16 +15,12 @@ namespace attn {
 
 struct BenchOptions {
   std::string target;
-  std::vector<std::string> backends;
+  std::vector<Backend> backends;
   int64_t rounds;
   bool isWarm;
   /// Check results against float64.
   bool isVerified;
-  uint64_t seed = 0;
 };
-
-/// Whether there is such a backend; the error names all.
-llvm::Error checkBackend(llvm::StringRef name);
 
 /// Runs all backends on the same arguments, one after the other in every round,
 /// so that none has the device cooler or more to itself than another.

@@ -5,7 +5,6 @@
 #include "BenchReport.h"
 #include "BenchRunner.h"
 #include "attn/Compiler/Version.h"
-#include "attn/Pipelines/Pipelines.h"
 #include "attn/Profile/Findings.h"
 #include "attn/Profile/Html.h"
 #include "attn/Runtime/WholeFile.h"
@@ -45,8 +44,9 @@ static cl::list<std::string>
          cl::value_desc("MOD,..."), cl::cat(category));
 static cl::list<std::string>
     backends("backends", cl::CommaSeparated,
-             cl::desc("What is compared: naive, inplace, math, fused (default "
-                      "all)"),
+             cl::desc("What is compared: naive, inplace, math, fused, cudnn "
+                      "(docs/Backends.md; default all, on a CPU without "
+                      "cudnn)"),
              cl::value_desc("BACKEND,..."), cl::cat(category));
 static cl::opt<std::string>
     baseline("baseline",
@@ -179,16 +179,6 @@ static llvm::Error checkOptions() {
                                    "': files are for --diff");
   if (rounds < 1)
     return llvm::createStringError("--rounds needs a positive number");
-  for (const std::string &backend : backends) {
-    if (llvm::Error error = checkBackend(backend))
-      return error;
-    if (llvm::count(backends, backend) > 1)
-      return llvm::createStringError("--backends: '" + backend +
-                                     "' is there twice");
-  }
-  if (!baseline.empty() && !llvm::is_contained(backends, baseline))
-    return llvm::createStringError("--baseline: '" + baseline +
-                                   "' is not one of --backends");
   if (htmlFile.empty())
     return llvm::Error::success();
   if (llvm::Error error = checkCanWriteHtml())
@@ -202,15 +192,45 @@ static void setDefaults() {
     dtypes.push_back("bf16");
   if (mods.empty())
     mods.push_back("none");
-  if (backends.empty())
-    for (mlir::attn::Variant variant : mlir::attn::getAllVariants())
-      backends.push_back(mlir::attn::stringifyVariant(variant).str());
-  if (baseline.empty() && !backends.empty())
-    baseline = backends.front();
+}
+
+/// Those that are named, or all that there can be on `device`.
+static llvm::Expected<std::vector<Backend>>
+chooseBackends(const Device &device) {
+  std::vector<Backend> chosen;
+  for (const std::string &name : backends) {
+    llvm::Expected<Backend> backend = parseBackend(name);
+    if (!backend)
+      return backend.takeError();
+    if (*backend == Backend::Auto)
+      return llvm::createStringError(
+          "--backends: 'auto' is one of the others; name it");
+    if (llvm::is_contained(chosen, *backend))
+      return llvm::createStringError("--backends: '" + name +
+                                     "' is there twice");
+    chosen.push_back(*backend);
+  }
+  if (chosen.empty())
+    llvm::copy_if(getAllBackends(), std::back_inserter(chosen),
+                  [&](Backend backend) {
+                    return backend != Backend::Cudnn || device.isGPU();
+                  });
+  return chosen;
+}
+
+/// The first backend, unless one is given.
+static llvm::Error setBaseline(BenchFile &file) {
+  file.baseline =
+      baseline.empty() ? file.backends.front() : std::string(baseline);
+  if (llvm::is_contained(file.backends, file.baseline))
+    return llvm::Error::success();
+  return llvm::createStringError("--baseline: '" + baseline +
+                                 "' is not one of the backends");
 }
 
 /// The head of a new file.
-static BenchFile makeFile(const Device &device, llvm::StringRef realTarget) {
+static BenchFile makeFile(const Device &device, llvm::StringRef realTarget,
+                          llvm::ArrayRef<Backend> chosen) {
   BenchFile file;
   file.command = commandLine;
   file.date = llvm::formatv("{0:%Y-%m-%d}", std::chrono::system_clock::now());
@@ -222,8 +242,8 @@ static BenchFile makeFile(const Device &device, llvm::StringRef realTarget) {
   file.rounds = rounds;
   file.isWarm = warm;
   file.isVerified = verify;
-  file.backends = backends;
-  file.baseline = baseline;
+  for (Backend backend : chosen)
+    file.backends.push_back(stringifyBackend(backend).str());
   return file;
 }
 
@@ -259,8 +279,8 @@ static llvm::Error resume(BenchFile &file) {
 }
 
 /// Whether all backends of this run took part in a case.
-static bool isComplete(const BenchCase &benchCase) {
-  return llvm::all_of(backends, [&](const std::string &backend) {
+static bool isComplete(const BenchCase &benchCase, const BenchFile &file) {
+  return llvm::all_of(file.backends, [&](const std::string &backend) {
     return benchCase.find(backend);
   });
 }
@@ -282,15 +302,16 @@ static llvm::Error write(const BenchFile &file) {
 }
 
 /// Measures what isn't in the file yet.
-static llvm::Error measure(llvm::ArrayRef<GridCase> grid, Device &device,
+static llvm::Error measure(llvm::ArrayRef<GridCase> grid,
+                           llvm::ArrayRef<Backend> chosen, Device &device,
                            BenchFile &file) {
-  const BenchOptions options = {file.target, file.backends, file.rounds,
+  const BenchOptions options = {file.target, chosen.vec(), file.rounds,
                                 file.isWarm, file.isVerified};
   BenchRunner runner(device, options);
   std::vector<const GridCase *> missing;
   for (const GridCase &gridCase : grid) {
     const BenchCase *old = file.find(gridCase.getName());
-    if (!old || !isComplete(*old))
+    if (!old || !isComplete(*old, file))
       missing.push_back(&gridCase);
   }
   Progress progress(missing.size());
@@ -337,10 +358,15 @@ static llvm::Error runGrid() {
   llvm::Expected<std::unique_ptr<Device>> device = createDevice(realTarget);
   if (!device)
     return device.takeError();
-  BenchFile file = makeFile(**device, realTarget);
+  auto chosen = chooseBackends(**device);
+  if (!chosen)
+    return chosen.takeError();
+  BenchFile file = makeFile(**device, realTarget, *chosen);
+  if (llvm::Error error = setBaseline(file))
+    return error;
   if (llvm::Error error = resume(file))
     return error;
-  if (llvm::Error error = measure(*grid, **device, file))
+  if (llvm::Error error = measure(*grid, *chosen, **device, file))
     return error;
   return writeReports(file);
 }
