@@ -178,7 +178,7 @@ SmallVector<const ScheduleRow *> attn::lookupRows(AttentionOp op,
 ArrayRef<DecodeRow> attn::getDecodeTable() { return kDecodeTable; }
 
 bool DecodeRow::serves(AttentionOp op, const TargetInfo &info) const {
-  return target == info.name && !op.getCuQ() &&
+  return target == info.name &&
          elementBits == op.getElementType().getIntOrFloatBitWidth() &&
          std::max(op.getQKHeadDim(), op.getVHeadDim()) <= maxHeadDim;
 }
@@ -202,6 +202,9 @@ SmallVector<const DecodeRow *>
 attn::lookupDecodeRows(AttentionOp op, const TargetInfo &target,
                        ArrayRef<DecodeRow> table) {
   int64_t qLen = cast<ShapedType>(op.getQ().getType()).getDimSize(2);
+  // Only the device knows how many of them a packed sequence has.
+  if (op.getCuQ())
+    qLen = ShapedType::kDynamic;
   SmallVector<const DecodeRow *> rows;
   // Lengths up to this one have a row.
   int64_t covered =
@@ -352,10 +355,6 @@ LogicalResult attn::verifySchedule(AttentionOp op, ScheduleAttr schedule,
   if (decode && op.isQuantized())
     return op.emitOpError("on 8-bit inputs has no kernel for decode; leave "
                           "decode out of the schedule");
-  if (decode && op.getCuQ())
-    return op.emitOpError("with cu_q has no kernel for decode, whose sequences "
-                          "have as many queries each; leave decode out of the "
-                          "schedule, or pass q as [S, H, N, D]");
   if (op.getBatchInvariant() && decode && decode.splits() &&
       decode.getSplitKeys() == 0)
     return op.emitOpError("is batch_invariant, but its schedule chooses parts "

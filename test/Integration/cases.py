@@ -380,6 +380,28 @@ def sequences():
         yield _sequence_case(name, dtype, 64, (6, 2), few, mask=mask, schedule=_decode(parts))
 
 
+    # The same of packed queries: lengths that are none, one, and more than a tile of rows.
+    lengths = ((1, 1, 0, 3, 9), (1, 1, 1, 1, 1))
+    rules_in_turn = ((None, None), (None, "causal"), ("alibi_slopes", "documents"), ("bias_b11k_f32", "key_padding"))
+    turn = itertools.count()
+    for keys, parts in itertools.product(SEQUENCE_KEYS, (1, 3, 7)):
+        n = next(turn)
+        k = (64,) * 5 if keys == "batch" else (1, 500, 70, 0, 130)
+        packed = Sequences(lengths[n % 2], k, keys=keys, page=PAGES[n % 4])
+        score, mask = rules_in_turn[n % 4]
+        fields = dict(score=score, mask=mask, sink=(0.5, -3.25, 4.0) if n % 3 == 0 else None, schedule=_decode(parts))
+        dtype, heads = DTYPES[n % 3], ((6, 2), (4, 4), (5, 1))[n // 2 % 3]
+        name = f"packed-parts-{parts}-{dtype}-{keys}-{score or 'plain'}-{mask or 'all'}"
+        yield _sequence_case(name, dtype, (64, 96)[n % 2], heads, packed, **fields)
+    for dtype in ("bf16", "f32"):
+        # By the table, and more sequences than a tile has rows.
+        queries = tuple(1 + n % 2 for n in range(90))
+        keys = tuple(n % 11 * 13 for n in range(90))
+        yield _sequence_case(f"packed-few-{dtype}", dtype, 128, (8, 2), Sequences(queries, keys, keys="pages"), mask="causal")
+    nothing = Sequences((0, 0), (0, 3))
+    yield _sequence_case("packed-parts-no-queries", "bf16", 64, (2, 2), nothing, schedule=_decode(3))
+
+
 def quantized():
     return quantized_cases.cases(lambda *args, **fields: Case(*args, variants=("fused",), **fields))
 

@@ -87,7 +87,8 @@ struct DecodeRow {
 ArrayRef<DecodeRow> getDecodeTable();
 
 /// The rows that `op` on `target` may need for few queries, by increasing
-/// length. If the query length is static, at most one, which serves it.
+/// length. If the query length is static, at most one, which serves it; packed
+/// sequences have others than their tensor.
 SmallVector<const DecodeRow *>
 lookupDecodeRows(AttentionOp op, const TargetInfo &target,
                  ArrayRef<DecodeRow> table = getDecodeTable());

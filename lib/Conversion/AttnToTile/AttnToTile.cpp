@@ -323,10 +323,8 @@ private:
     keysEnd = kvLen;
     if (!op.getCuQ())
       return;
-    // Rows that don't exist see no key.
-    Value exists =
-        arith::CmpIOp::create(builder, arith::CmpIPredicate::slt, qStart, qLen);
-    keysEnd = kvLen = arith::SelectOp::create(builder, exists, kvLen, zero);
+    hideKeysOfNoRow();
+    keysEnd = kvLen;
   }
 
   /// Decides on the columns of V, neighbours among the programs, which read the
@@ -408,28 +406,43 @@ private:
   /// The rows of all heads that share a KV head.
   Value getNumRows() { return binary<arith::MulIOp>(qLen, i32(interleave)); }
 
-  /// Decides on KV head and sequence, by which programs are ordered first.
-  void setHeadAndSequence(Value number) {
-    std::tie(kvHead, batch) =
-        takeOff(number, i32(std::max<int64_t>(op.getNumKVHeads(), 1)));
-    head = binary<arith::MulIOp>(kvHead, i32(interleave));
-    sequences.setSequence(batch);
-    qLen = sequences.getQueryLength();
-    kvLen = sequences.getKeyLength();
-  }
-
-  /// Programs with the same keys, for other rows, come one after the other.
+  /// Programs with the same keys, for other rows, come one after the other;
+  /// behind them those of other parts, of other KV heads, and of other batches,
+  /// of which packed sequences have one.
   void buildDecodeProgram() {
-    qLen = getSize(op.getQ(), 2);
-    Value numTiles = divideRoundingUp(getNumRows(), i32(blockM));
     Value id =
         takeColumns(tile::ProgramIdOp::create(builder, builder.getI32Type()));
-    auto [rowTile, rest] = takeOff(id, numTiles);
-    qStart = binary<arith::MulIOp>(rowTile, i32(blockM));
+    auto [tile, rest] = takeOff(id, sequences.countTiles(blockM, interleave));
     if (hasParts())
       std::tie(part, rest) = takeOff(rest, parts.numParts);
-    setHeadAndSequence(rest);
+    std::tie(kvHead, rest) = takeOffHeads(rest);
+    if (op.getCuQ()) {
+      sequences.setSequence(sequences.findSequence(tile, blockM, interleave));
+      tile = sequences.getTileInSequence(tile, blockM, interleave);
+    } else {
+      sequences.setSequence(rest);
+    }
+    batch = sequences.getSequence();
+    qLen = sequences.getQueryLength();
+    kvLen = sequences.getKeyLength();
+    qStart = binary<arith::MulIOp>(tile, i32(blockM));
+    if (op.getCuQ())
+      hideKeysOfNoRow();
     setKeys();
+  }
+
+  std::pair<Value, Value> takeOffHeads(Value number) {
+    auto [first, rest] =
+        takeOff(number, i32(std::max<int64_t>(op.getNumKVHeads(), 1)));
+    head = binary<arith::MulIOp>(first, i32(interleave));
+    return {first, rest};
+  }
+
+  /// Rows that don't exist see no key.
+  void hideKeysOfNoRow() {
+    Value exists = arith::CmpIOp::create(builder, arith::CmpIPredicate::slt,
+                                         qStart, getNumRows());
+    kvLen = arith::SelectOp::create(builder, exists, kvLen, zero);
   }
 
   /// The keys of the program's part: whole steps, evenly, also of a sequence
@@ -985,18 +998,23 @@ private:
     builder.setInsertionPointToStart(branch.thenBlock());
     buildEpilogue(acc, max, sum);
     builder.setInsertionPointToStart(branch.elseBlock());
-    tile::StoreOp::create(builder, acc, parts.outputs,
-                          ValueRange{batch, kvHead, part, qStart, firstColumn});
+    SequenceBuilder::Part outputs =
+        sequences.getQueryRows(parts.outputs, /*rowDim=*/3, interleave);
+    SequenceBuilder::Part statistics =
+        sequences.getQueryRows(parts.statistics, /*rowDim=*/3, interleave);
+    tile::StoreOp::create(
+        builder, acc, outputs.memref,
+        ValueRange{outputs.batch, kvHead, part, qStart, firstColumn});
     // After the loop only the lse has a meaning, not the maximum.
     Value base = binary<arith::SubFOp>(buildLse(max, sum),
                                        math::LogOp::create(builder, sum));
     Value empty = tensor::SplatOp::create(builder, rowType(), minusInf);
     base = arith::SelectOp::create(builder, isZero(sum), empty, base);
     auto [first, second] = getStatistics(part);
-    tile::StoreOp::create(builder, base, parts.statistics,
-                          ValueRange{batch, kvHead, first, qStart});
-    tile::StoreOp::create(builder, sum, parts.statistics,
-                          ValueRange{batch, kvHead, second, qStart});
+    tile::StoreOp::create(builder, base, statistics.memref,
+                          ValueRange{statistics.batch, kvHead, first, qStart});
+    tile::StoreOp::create(builder, sum, statistics.memref,
+                          ValueRange{statistics.batch, kvHead, second, qStart});
   }
 
   /// Over the keys. After the loop only scale * max + log(sum) has a meaning:
@@ -1074,6 +1092,7 @@ private:
   // Merge
   //===--------------------------------------------------------------------===//
 
+  /// Packed queries are merged as those of one sequence.
   void buildMergeProgram() {
     Value id =
         takeColumns(tile::ProgramIdOp::create(builder, builder.getI32Type()));
@@ -1081,7 +1100,11 @@ private:
     auto [rowTile, rest] =
         takeOff(id, divideRoundingUp(getNumRows(), i32(blockM)));
     qStart = binary<arith::MulIOp>(rowTile, i32(blockM));
-    setHeadAndSequence(rest);
+    std::tie(kvHead, batch) = takeOffHeads(rest);
+    if (op.getCuQ())
+      sequences.setAllQueries();
+    else
+      sequences.setSequence(batch);
   }
 
   /// A power of two, so that all threads have a share; loads fill it up with
@@ -1305,9 +1328,7 @@ private:
   Value countPrograms(int64_t columnPrograms) {
     bool isDecode(schedule.getDecode());
     Value tiles =
-        isDecode ? binary<arith::CeilDivSIOp>(countTileRows(),
-                                              constant(schedule.getBlockM()))
-                 : countTiles(schedule.getBlockM());
+        countTiles(schedule.getBlockM(), isDecode ? getGroupSize(op) : 1);
     Value heads =
         constant(isDecode ? op.getNumKVHeads() : op.getNumQueryHeads());
     SmallVector<Value> factors = {tiles, heads, getSize(op.getQ(), 0)};
@@ -1363,8 +1384,10 @@ private:
     return arith::SubIOp::create(builder, getSize(offsets, 0), constant(1));
   }
   /// As SequenceBuilder::countTiles.
-  Value countTiles(int64_t block) {
+  Value countTiles(int64_t block, int64_t interleave) {
     Value rows = getSize(op.getQ(), 2);
+    if (interleave > 1)
+      rows = product({rows, constant(interleave)});
     if (!op.getCuQ())
       return arith::CeilDivSIOp::create(builder, rows, constant(block));
     Value whole = arith::FloorDivSIOp::create(builder, rows, constant(block));

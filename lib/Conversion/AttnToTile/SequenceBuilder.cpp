@@ -33,8 +33,8 @@ Value SequenceBuilder::clamp(Value value, Value limit) {
 // Tiles of packed queries
 //===----------------------------------------------------------------------===//
 
-Value SequenceBuilder::countTiles(int64_t block) {
-  Value rows = getSize(op.getQ(), 2);
+Value SequenceBuilder::countTiles(int64_t block, int64_t interleave) {
+  Value rows = binary<arith::MulIOp>(getSize(op.getQ(), 2), i32(interleave));
   if (!op.getCuQ())
     return binary<arith::DivUIOp>(binary<arith::AddIOp>(rows, i32(block - 1)),
                                   i32(block));
@@ -43,16 +43,17 @@ Value SequenceBuilder::countTiles(int64_t block) {
                                numSequences);
 }
 
-/// The first tile of a sequence that begins with row `start`.
-static Value getFirstTile(ImplicitLocOpBuilder &builder, Value start,
-                          Value sequence, Value block) {
-  Value before = builder.createOrFold<arith::DivUIOp>(start, block);
-  return builder.createOrFold<arith::AddIOp>(before, sequence);
+/// The first tile of a sequence that begins with query `start`.
+Value SequenceBuilder::getFirstTile(Value start, Value number, int64_t block,
+                                    int64_t interleave) {
+  Value row = binary<arith::MulIOp>(start, i32(interleave));
+  return binary<arith::AddIOp>(binary<arith::DivUIOp>(row, i32(block)), number);
 }
 
 /// A binary search for the last sequence whose first tile isn't behind `tile`:
 /// bit by bit of its number, from the highest.
-Value SequenceBuilder::findSequence(Value tile, int64_t block) {
+Value SequenceBuilder::findSequence(Value tile, int64_t block,
+                                    int64_t interleave) {
   Value numSequences = binary<arith::SubIOp>(getSize(op.getCuQ(), 0), i32(1));
   Value zeroBits =
       builder.createOrFold<math::CountLeadingZerosOp>(numSequences);
@@ -66,8 +67,8 @@ Value SequenceBuilder::findSequence(Value tile, int64_t block) {
                                     loop.getInductionVar());
   Value candidate =
       binary<arith::AddIOp>(found, binary<arith::ShLIOp>(i32(1), bit));
-  Value first = getFirstTile(builder, read(op.getCuQ(), candidate), candidate,
-                             i32(block));
+  Value first =
+      getFirstTile(read(op.getCuQ(), candidate), candidate, block, interleave);
   Value exists = arith::CmpIOp::create(builder, arith::CmpIPredicate::slt,
                                        candidate, numSequences);
   Value isBefore =
@@ -78,8 +79,9 @@ Value SequenceBuilder::findSequence(Value tile, int64_t block) {
   return loop.getResult(0);
 }
 
-Value SequenceBuilder::getTileInSequence(Value tile, int64_t block) {
-  Value first = getFirstTile(builder, queryStart, sequence, i32(block));
+Value SequenceBuilder::getTileInSequence(Value tile, int64_t block,
+                                         int64_t interleave) {
+  Value first = getFirstTile(queryStart, sequence, block, interleave);
   // Only offsets that decrease have such tiles.
   return binary<arith::MaxSIOp>(binary<arith::SubIOp>(tile, first), i32(0));
 }
@@ -92,6 +94,15 @@ void SequenceBuilder::setSequence(Value value) {
   sequence = value;
   setQueries();
   setKeys();
+}
+
+void SequenceBuilder::setAllQueries() {
+  sequence = queryStart = i32(0);
+  queryLength = getSize(op.getQ(), 2);
+  if (!op.getCuQ())
+    return;
+  Value numSequences = binary<arith::SubIOp>(getSize(op.getCuQ(), 0), i32(1));
+  queryLength = clamp(read(op.getCuQ(), numSequences), queryLength);
 }
 
 void SequenceBuilder::setQueries() {
@@ -146,6 +157,16 @@ SequenceBuilder::Part SequenceBuilder::getQueries(Value operand) {
   if (!op.getCuQ())
     return {args.lookup(operand), sequence};
   return {getRows(operand, /*rowDim=*/2, queryStart, queryLength), i32(0)};
+}
+
+SequenceBuilder::Part SequenceBuilder::getQueryRows(Value memref,
+                                                    unsigned rowDim,
+                                                    int64_t interleave) {
+  if (!op.getCuQ())
+    return {memref, sequence};
+  Value start = binary<arith::MulIOp>(queryStart, i32(interleave));
+  Value length = binary<arith::MulIOp>(queryLength, i32(interleave));
+  return {tile::createPart(builder, memref, rowDim, start, length), i32(0)};
 }
 
 SequenceBuilder::Part SequenceBuilder::getKeys(Value operand) {

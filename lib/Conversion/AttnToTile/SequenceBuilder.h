@@ -27,15 +27,19 @@ public:
   /// packed sequences this is a bound that only takes the tensor's length:
   /// sequence s owns the numbers from cu_q[s] / block + s up to
   /// cu_q[s + 1] / block + s + 1, which are enough for all of its tiles and
-  /// leave at most one a sequence without work.
-  Value countTiles(int64_t block);
+  /// leave at most one a sequence without work. A query is `interleave` rows of
+  /// a tile.
+  Value countTiles(int64_t block, int64_t interleave = 1);
 
   /// The sequence that owns query tile `tile` of packed sequences.
-  Value findSequence(Value tile, int64_t block);
+  Value findSequence(Value tile, int64_t block, int64_t interleave = 1);
   /// Makes `sequence` the one that the rest is about.
   void setSequence(Value sequence);
+  /// Makes all packed queries the ones that the rest is about, as if they were
+  /// of one sequence.
+  void setAllQueries();
   /// The number within packed `sequence` of query tile `tile`.
-  Value getTileInSequence(Value tile, int64_t block);
+  Value getTileInSequence(Value tile, int64_t block, int64_t interleave = 1);
 
   Value getSequence() const { return sequence; }
   Value getQueryLength() const { return queryLength; }
@@ -49,6 +53,9 @@ public:
     Value memref, batch;
   };
   Part getQueries(Value operand);
+  /// The same of a memref whose dimension `rowDim` has `interleave` rows for
+  /// each query.
+  Part getQueryRows(Value memref, unsigned rowDim, int64_t interleave);
   Part getKeys(Value operand);
   /// The same up to `length`, if given, which is at most the sequence's.
   Part getKeys(Value operand, Value length);
@@ -63,6 +70,8 @@ private:
   }
   /// `value` moved into [0, limit].
   Value clamp(Value value, Value limit);
+  Value getFirstTile(Value start, Value number, int64_t block,
+                     int64_t interleave);
   void setQueries();
   void setKeys();
   Value getRows(Value operand, unsigned rowDim, Value start, Value length);

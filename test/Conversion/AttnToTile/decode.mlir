@@ -12,11 +12,12 @@
 // CHECK-NOT: tile.launch
 // CHECK: tile.kernel @[[KERNEL]](
 // CHECK-SAME: num_warps = 1
-// CHECK: tile.program_id
-// CHECK: %[[ROW:.*]] = arith.muli
+// CHECK: %[[ID:.*]] = tile.program_id
+// CHECK: %[[TILE:.*]] = arith.remui %[[ID]],
 // CHECK: %[[KV_HEAD:.*]] = arith.remui
 // CHECK: %[[B:.*]] = arith.divui
 // CHECK: %[[HEAD:.*]] = arith.muli %[[KV_HEAD]], %{{.*}} : i32
+// CHECK: %[[ROW:.*]] = arith.muli %[[TILE]],
 // CHECK: tile.load %{{.*}}[%[[B]], %[[HEAD]], %[[ROW]], %{{.*}}] interleave 3 : {{.*}} -> tensor<16x64xf16>
 // CHECK: tile.load %{{.*}}[%[[B]], %[[KV_HEAD]], %{{.*}}, %{{.*}}] :
 // CHECK: tile.mask %{{.*}} at(%[[ROW]],
@@ -111,5 +112,34 @@ func.func @batch_invariant(%q: memref<?x2x?x64xbf16>, %k: memref<?x2x?x64xbf16>)
   attn.attention ins(%q, %k, %k : memref<?x2x?x64xbf16>, memref<?x2x?x64xbf16>, memref<?x2x?x64xbf16>)
     outs(%q : memref<?x2x?x64xbf16>)
     {batch_invariant, schedule = #attn.schedule<block_m = 16, block_n = 64, num_stages = 2, num_warps = 1, decode = <split_keys = 256>>}
+  return
+}
+
+// -----
+
+// Packed queries: a program finds its sequence by the rows of all heads, and
+// parts, of which the merge knows no sequences, end where the sequence does.
+// CHECK-LABEL: func.func @packed_queries
+// CHECK: tile.kernel @fused_attn_s16816_f16_d64_decode
+// CHECK-SAME: %[[OFFSETS:[a-z0-9]+]]: memref<?xi32>, %[[LENGTHS:[a-z0-9]+]]: memref<?xi32>, %[[PARTS:[a-z0-9]+]]: memref<?x2x?x?x64xf32>
+// CHECK: scf.for
+// CHECK: %[[START:.*]] = tile.gather %[[OFFSETS]]
+// CHECK: %[[ROWS:.*]] = arith.muli %[[START]], %{{.*}} : i32
+// CHECK: arith.divui %[[ROWS]]
+// CHECK: tile.load {{.*}} interleave 2 : {{.*}} -> tensor<16x64xf16>
+// CHECK: scf.if
+// CHECK: else
+// CHECK: %[[PART:.*]] = memref.subview %[[PARTS]][0, 0, 0, %{{.*}}, 0]
+// CHECK: tile.store %{{.*}}, %[[PART]][%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] : tensor<16x64xf32>
+// CHECK: tile.kernel @fused_attn_s16816_f16_d64_merge
+// CHECK-SAME: %[[OFFSETS:[a-z0-9]+]]: memref<?xi32>, %[[LENGTHS:[a-z0-9]+]]: memref<?xi32>,
+// CHECK: tile.gather %[[OFFSETS]]
+// CHECK-NOT: tile.gather
+// CHECK: tile.store {{.*}} interleave 2
+func.func @packed_queries(%q: memref<1x4x?x64xf16>, %k: memref<?x2x?x64xf16>, %o: memref<1x4x?x64xf16>, %c: memref<?xi32>, %n: memref<?xi32>) {
+  attn.attention ins(%q, %k, %k : memref<1x4x?x64xf16>, memref<?x2x?x64xf16>, memref<?x2x?x64xf16>)
+    cu_q(%c : memref<?xi32>) kv_len(%n : memref<?xi32>)
+    outs(%o : memref<1x4x?x64xf16>)
+    {schedule = #attn.schedule<block_m = 16, block_n = 64, num_stages = 2, num_warps = 1, decode = <max_splits = 8>>}
   return
 }

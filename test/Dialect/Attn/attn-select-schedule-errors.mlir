@@ -141,19 +141,6 @@ func.func @schedule_by_mean_length(%x: tensor<1x2x?x64xf16>, %c: tensor<?xi32>) 
 
 // -----
 
-// Packed sequences have as many queries as they like.
-func.func @packed_decode(%x: tensor<1x2x?x64xf16>, %c: tensor<?xi32>) -> tensor<1x2x?x64xf16> {
-  // expected-error @below {{with cu_q has no kernel for decode, whose sequences have as many queries each; leave decode out of the schedule, or pass q as [S, H, N, D]}}
-  %r = attn.attention
-      ins(%x, %x, %x : tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>)
-      cu_q(%c : tensor<?xi32>) cu_k(%c : tensor<?xi32>) outs(%x : tensor<1x2x?x64xf16>)
-      {schedule = #attn.schedule<block_m = 64, block_n = 32, num_stages = 3, num_warps = 4, decode = <>>}
-      -> tensor<1x2x?x64xf16>
-  return %r : tensor<1x2x?x64xf16>
-}
-
-// -----
-
 // Of Dv = 512 a program computes 128 columns: 8192 bytes for 32 keys of V.
 func.func @columns_memory(%q: tensor<1x2x?x576xf16>, %v: tensor<1x2x?x512xf16>) -> tensor<1x2x?x512xf16> {
   // expected-error @below {{schedule needs 208896 bytes of shared memory, but a program of sm_80 may use 166912: q tile 73728 + 3 stages * (k tile 36864 + v tile 8192)}}

@@ -47,3 +47,16 @@ func.func @batch_invariant(%x: tensor<1x2x1x64xf16>, %k: tensor<1x2x?x64xf16>) -
       outs(%x : tensor<1x2x1x64xf16>) {batch_invariant} -> tensor<1x2x1x64xf16>
   return %r : tensor<1x2x1x64xf16>
 }
+
+// Packed sequences have other lengths than their tensor; they take a schedule by
+// their mean.
+// CHECK-LABEL: func.func @packed_sequences
+// CHECK: schedule = #attn.schedule<block_m = {{[0-9]+}}, block_n = {{[0-9]+}}, num_stages = {{[0-9]+}}, num_warps = {{[0-9]+}}>
+// CHECK-SAME: short_schedules = [#attn.short_schedule<max_q_len = 16, {{[^#]*}} decode = <
+func.func @packed_sequences(%x: tensor<1x2x512x64xf16>, %c: tensor<?xi32>) -> tensor<1x2x512x64xf16> {
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x512x64xf16>, tensor<1x2x512x64xf16>, tensor<1x2x512x64xf16>)
+      cu_q(%c : tensor<?xi32>) cu_k(%c : tensor<?xi32>)
+      outs(%x : tensor<1x2x512x64xf16>) -> tensor<1x2x512x64xf16>
+  return %r : tensor<1x2x512x64xf16>
+}

@@ -53,7 +53,7 @@ struct AttnSelectSchedulePass
           ShortScheduleAttr::get(context, covered, row->getSchedule(op)));
     }
     auto type = cast<ShapedType>(op.getQ().getType());
-    if (!type.isDynamicDim(2) && !shorter.empty()) {
+    if (!type.isDynamicDim(2) && !op.getCuQ() && !shorter.empty()) {
       auto only = cast<ShortScheduleAttr>(shorter.front());
       op.setScheduleAttr(only.getSchedule());
       return success();
