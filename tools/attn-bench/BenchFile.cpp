@@ -80,7 +80,9 @@ static bool fromJSON(const json::Value &value, BenchResult &result,
       !mapper.map("samples_us", result.samplesUs) ||
       !mapper.map("kernels", result.kernels) ||
       !mapper.map("bytes", result.bytes) ||
-      !mapper.map("flops", result.flops) || !mapper.map("error", result.error))
+      !mapper.map("flops", result.flops) ||
+      !mapper.map("clock_mhz", result.clockMHz) ||
+      !mapper.map("error", result.error))
     return false;
   if (llvm::all_of(result.samplesUs, [](double sample) { return sample > 0; }))
     return true;
@@ -177,6 +179,7 @@ static void write(json::OStream &os, const BenchFile &file,
     os.attribute("kernels", result.kernels);
     os.attribute("bytes", toJSON(result.bytes));
     os.attribute("flops", toJSON(result.flops));
+    os.attribute("clock_mhz", toJSON(result.clockMHz));
     // Of a wrong result it may be NaN, which JSON doesn't have.
     os.attribute("error", result.error && std::isfinite(*result.error)
                               ? json::Value(*result.error)

@@ -39,6 +39,8 @@ struct BenchResult {
   /// Of a forward; bytes and FLOPs are analytic.
   int64_t kernels = 0;
   std::optional<int64_t> bytes, flops;
+  /// Median of the multiprocessors' clock, read after each turn.
+  std::optional<int64_t> clockMHz;
   /// Relative Frobenius norm against float64.
   std::optional<double> error;
 };

@@ -7,6 +7,7 @@
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringExtras.h"
 #include <chrono>
+#include <cmath>
 
 using namespace attn;
 
@@ -41,6 +42,8 @@ struct BenchRunner::Contestant {
   std::unique_ptr<Invocation> invocation;
   /// In a turn.
   int64_t numForwards = 1;
+  /// After each turn, in MHz.
+  std::vector<double> clocks;
 
   /// Whether it takes part.
   bool runs() const { return result.refusal.empty(); }
@@ -209,13 +212,20 @@ BenchRunner::timeInTurns(llvm::MutableArrayRef<Contestant> contestants,
       llvm::Expected<double> us = contestant.time(contestant.numForwards);
       if (!us)
         return us.takeError();
-      if (round >= 0)
-        contestant.result.samplesUs.push_back(*us);
+      if (round < 0)
+        continue;
+      contestant.result.samplesUs.push_back(*us);
+      if (std::optional<int64_t> clock = device.getClockMHz())
+        contestant.clocks.push_back(*clock);
     }
     if (round < 0 && needsHeat && !running.empty() &&
         std::chrono::steady_clock::now() - start < kHeatTime)
       --round;
   }
+  for (Contestant *contestant : running)
+    if (!contestant->clocks.empty())
+      contestant->result.clockMHz =
+          std::llround(Distribution::of(std::move(contestant->clocks)).median);
   return llvm::Error::success();
 }
 

@@ -270,7 +270,10 @@ function makeTimeline(region, timeline) {
       },
     },
   });
-  return figure(`Timeline of ${region.name}`, 62 + 40 * timeline.lanes.length, config);
+  const rows = timeline.spans.map((span) =>
+    [nameCell(span.name), span.lane, span.role, fixed(span.from, 2), fixed(span.us, 2)]);
+  return figure(`Timeline of ${region.name}`, 62 + 40 * timeline.lanes.length, config,
+    table(`Timeline of ${region.name}`, [["name"], ["lane", "text"], ["role", "text"], ["start us"], ["us"]], rows));
 }
 
 function addTimeline() {
@@ -475,9 +478,13 @@ function addBytes() {
 
 const LIMIT_COLORS = ["--blue", "--orange", "--green", "--red", "--purple", "--sky"];
 
+// Of a region: those that take the most time.
+const KERNELS_IN_OCCUPANCY = 12;
+
 function addOccupancy() {
-  const kernels = regions.flatMap((region) => region.summary.kernels
+  const all = regions.map((region) => region.summary.kernels
     .filter((kernel) => known(kernel.computed_occupancy)).map((kernel) => ({ region, kernel })));
+  const kernels = all.flatMap((list) => list.slice(0, KERNELS_IN_OCCUPANCY));
   if (!kernels.length) return;
   const limits = [...new Set(kernels.map(({ kernel }) => kernel.occupancy_limit))].sort();
   const limitColor = (limit) => LIMIT_COLORS[limits.indexOf(limit) % LIMIT_COLORS.length];
@@ -505,12 +512,14 @@ function addOccupancy() {
   });
   section("occupancy", "Occupancy",
     el("p", { class: "note" }, "What limits how many warps an SM holds: computed, with shared memory opted in to; never measured. Low is no fault by itself: "
-      + "registers and shared memory that hold a tile are what makes a fused kernel fast."),
+      + "registers and shared memory that hold a tile are what makes a fused kernel fast."
+      + (all.some((list) => list.length > KERNELS_IN_OCCUPANCY)
+        ? ` Drawn are the ${KERNELS_IN_OCCUPANCY} kernels of each region that take the most time.` : "")),
     legend(limits.map((limit) => ["limited by " + limit, limitColor(limit)])),
     figure("Computed occupancy of each kernel", 64 + 24 * kernels.length, config,
       table("Occupancy", [["kernel"], ["region", "text"], ["occupancy"], ["blocks/SM"], ["limited by", "text"],
         ["registers"], ["shared memory"]],
-        kernels.map(({ region, kernel }) => [nameCell(kernel.name), region.name, percent(kernel.computed_occupancy),
+        all.flat().map(({ region, kernel }) => [nameCell(kernel.name), region.name, percent(kernel.computed_occupancy),
           integer(kernel.blocks_per_sm), kernel.occupancy_limit, integer(kernel.registers), bytes(kernel.smem_bytes)]))));
 }
 

@@ -78,6 +78,12 @@ def check_charts(page, profile):
         unit = spans[-1][1] / expected[-1][1]
         for span, (begin, to) in zip(spans, sorted(expected)):
             assert abs(span[0] - begin * unit) + abs(span[1] - to * unit) < 1e-6 * end, (span, begin, to)
+        rows = [row for row in page.tables["Timeline of " + region["name"]] if row["role"] != "host"]
+        shown = sorted((row["name"], float(row["start us"])) for row in rows)
+        actual = sorted((name, begin) for name, begin, _ in records if begin < end)
+        assert len(shown) == len(actual)
+        for (name, start), (expected_name, begin) in zip(shown, actual):
+            assert name == expected_name and abs(start - begin) < 0.0051, (name, start, expected_name, begin)
     moved = find_chart(page, "Bytes moved")
     assert len(moved["data"]) == 2 and len(moved["data"][0]) == len(regions)
     for index, region in enumerate(regions):
