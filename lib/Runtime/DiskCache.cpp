@@ -28,21 +28,29 @@ static constexpr size_t kKeyDigits = 64;
 /// No process takes so long to write an entry.
 static constexpr std::chrono::hours kTemporaryLife{1};
 
+static uint64_t getDefaultMaxBytes() {
+  uint64_t bytes;
+  auto text = llvm::sys::Process::GetEnv("ATTNC_CACHE_BYTES");
+  if (text && llvm::to_integer(*text, bytes, 10))
+    return bytes;
+  return DiskCache::kDefaultMaxBytes;
+}
+
+DiskCache::DiskCache(std::string folder, std::optional<uint64_t> maxBytes)
+    : folder(std::move(folder)),
+      maxBytes(maxBytes ? *maxBytes : getDefaultMaxBytes()) {}
+
 std::optional<DiskCache> DiskCache::getDefault() {
-  uint64_t maxBytes = kDefaultMaxBytes;
-  if (auto text = llvm::sys::Process::GetEnv("ATTNC_CACHE_BYTES"))
-    if (llvm::StringRef(*text).getAsInteger(10, maxBytes))
-      maxBytes = kDefaultMaxBytes;
   auto folder = llvm::sys::Process::GetEnv("ATTNC_CACHE_DIR");
   if (folder && *folder == "off")
     return std::nullopt;
   if (folder && !folder->empty())
-    return DiskCache(*folder, maxBytes);
+    return DiskCache(*folder);
   llvm::SmallString<128> path;
   if (!llvm::sys::path::cache_directory(path))
     return std::nullopt;
   append(path, "attnc");
-  return DiskCache(path.str().str(), maxBytes);
+  return DiskCache(path.str().str());
 }
 
 static std::string toHex(llvm::ArrayRef<uint8_t> bytes) {

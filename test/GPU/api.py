@@ -12,7 +12,9 @@ import json
 import math
 import os
 import statistics
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -281,6 +283,36 @@ def measure(checks, kernel):
         print(f"{name}: {microseconds:.1f} us of host time a call")
 
 
+# torch and CUDA are there already, as in a process that uses them.
+START = """
+import sys, time
+import torch
+q, k, v = (torch.randn(2, 16, 1024, 64, device="cuda", dtype=torch.bfloat16) for _ in "qkv")
+torch.cuda.synchronize()
+sys.path.insert(0, sys.argv[1])
+start = time.perf_counter()
+import attnc
+attnc.attention(q, k, v, is_causal=True)
+print(1000 * (time.perf_counter() - start))
+"""
+MAX_START_MS = 150
+
+
+def measure_start(checks):
+    """From the package's import to the first launch, with the kernel on disk."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-c", START, os.path.dirname(os.path.dirname(attnc.__file__))]
+        environment = dict(os.environ, ATTNC_CACHE_DIR=folder)
+        times = [
+            float(subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout)
+            for _ in range(6)
+        ]
+    median = statistics.median(times[1:])
+    print(f"start: {times[0]:.0f} ms with an empty cache, {median:.0f} ms with the kernel in it")
+    checks.times["start, warm cache"] = 1000 * median
+    checks.check("start with a warm cache", median <= MAX_START_MS, f"{median:.0f} ms")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--target", default="native")
@@ -299,6 +331,7 @@ def main():
     check_threads(checks, kernel)
     check_refusals(checks, kernel)
     measure(checks, kernel)
+    measure_start(checks)
     if args.json:
         with open(args.json, "w") as file:
             json.dump({"passed": checks.passed, "failures": checks.failures, "host_us": checks.times}, file, indent=1)

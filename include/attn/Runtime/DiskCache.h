@@ -29,12 +29,12 @@ public:
   static constexpr uint64_t kDefaultMaxBytes = uint64_t(1) << 30;
 
   /// $ATTNC_CACHE_DIR, or the folder attnc in $XDG_CACHE_HOME or ~/.cache; none
-  /// where $ATTNC_CACHE_DIR is "off" or there is no home. $ATTNC_CACHE_BYTES
-  /// replaces the limit.
+  /// where $ATTNC_CACHE_DIR is "off" or there is no home.
   static std::optional<DiskCache> getDefault();
 
-  explicit DiskCache(std::string folder, uint64_t maxBytes = kDefaultMaxBytes)
-      : folder(std::move(folder)), maxBytes(maxBytes) {}
+  /// Without `maxBytes`, it is $ATTNC_CACHE_BYTES, or else kDefaultMaxBytes.
+  explicit DiskCache(std::string folder,
+                     std::optional<uint64_t> maxBytes = std::nullopt);
 
   /// A key that no other sequence of parts has: 64 hexadecimal digits.
   static std::string getKey(llvm::ArrayRef<llvm::StringRef> parts);
