@@ -170,9 +170,7 @@ static llvm::Expected<Compilation> compileText(llvm::StringRef text,
   if (!module)
     return errors.takeError("the text can't be parsed");
   CompileOptions compileOptions;
-  const Backend backend = getBackend(options);
-  compileOptions.usesCudnn = backend == Backend::Cudnn;
-  compileOptions.variant = getVariant(backend).value_or(options.variant);
+  compileOptions.setBackend(getBackend(options));
   compileOptions.entry = options.entry;
   compileOptions.avoidsTMA = options.avoidsTMA;
   compileOptions.target =

@@ -137,6 +137,7 @@ private:
 
   llvm::Expected<Candidate> consider(Backend backend);
   llvm::Error checkCudnn();
+  llvm::Error askCudnn(const Candidate &candidate);
   llvm::Expected<Manifest> compile(Backend backend);
   llvm::Error bind(Candidate &candidate);
 
@@ -150,6 +151,8 @@ private:
   const KernelOptions &options;
   llvm::ArrayRef<Tensor> inputs;
   Explanation explanation;
+  /// Null where there is none of the target.
+  std::shared_ptr<Device> device;
   int64_t numSMs = kDefaultNumSMs;
   mlir::attn::AttentionOp op;
   /// Of fused, where it serves.
@@ -177,20 +180,21 @@ std::optional<int64_t> Candidate::getBytes() const {
 /// The target that code is made for, and the device, if it is there.
 llvm::Error Explainer::chooseDevice() {
   explanation.target = options.target;
-  llvm::Expected<std::shared_ptr<Device>> device = getSharedDevice(options);
-  if (!device && options.target == "native")
-    return device.takeError();
-  if (!device) {
+  llvm::Expected<std::shared_ptr<Device>> found = getSharedDevice(options);
+  if (!found && options.target == "native")
+    return found.takeError();
+  if (!found) {
     // An unknown target is found out when code is made for it.
-    llvm::consumeError(device.takeError());
+    llvm::consumeError(found.takeError());
     return llvm::Error::success();
   }
   if (options.target == "native")
-    explanation.target = getBestTarget(**device).str();
-  if (llvm::errorToBool((*device)->checkTarget(explanation.target)))
+    explanation.target = getBestTarget(**found).str();
+  if (llvm::errorToBool((*found)->checkTarget(explanation.target)))
     return llvm::Error::success();
-  explanation.device = (*device)->getName();
-  numSMs = (*device)->getNumSMs();
+  device = std::move(*found);
+  explanation.device = device->getName();
+  numSMs = device->getNumSMs();
   return llvm::Error::success();
 }
 
@@ -199,9 +203,7 @@ llvm::Expected<Manifest> Explainer::compile(Backend backend) {
   compileOptions.target = explanation.target;
   compileOptions.entry = options.entry;
   compileOptions.avoidsTMA = options.avoidsTMA;
-  compileOptions.usesCudnn = backend == Backend::Cudnn;
-  compileOptions.variant =
-      getVariant(backend).value_or(mlir::attn::Variant::Fused);
+  compileOptions.setBackend(backend);
   ErrorCollector errors(*module.getContext());
   auto lowered = lower(module, compileOptions);
   if (!lowered)
@@ -256,8 +258,27 @@ llvm::Error Explainer::checkCudnn() {
   if (!match.unmet.empty())
     return llvm::createStringError(llvm::join(match.unmet, "; "));
   // Without the device, whether its library is there says nothing.
-  return explanation.device.empty() ? llvm::Error::success()
-                                    : attn::checkCudnn();
+  return device ? attn::checkCudnn() : llvm::Error::success();
+}
+
+/// Whether the library takes these very sizes: it makes their plan.
+llvm::Error Explainer::askCudnn(const Candidate &candidate) {
+  auto executable = Executable::create(candidate.manifest, {}, *device);
+  if (!executable)
+    return executable.takeError();
+  for (auto [step, target] :
+       llvm::zip_equal(candidate.plan->steps, candidate.plan->targets)) {
+    std::vector<uint64_t> values;
+    for (const BoundPlan::Parameter &parameter : target.parameters)
+      values.push_back(parameter.value);
+    llvm::SmallVector<void *> params;
+    for (uint64_t &value : values)
+      params.push_back(&value);
+    if (llvm::Error error =
+            (*executable)->getKernel(step.kernel).prepare(params))
+      return error;
+  }
+  return llvm::Error::success();
 }
 
 /// What a launch would run, or why it would be an error.
@@ -271,6 +292,9 @@ llvm::Expected<Candidate> Explainer::consider(Backend backend) {
   Candidate candidate{backend, std::move(*manifest), std::nullopt};
   if (!inputs.empty())
     if (llvm::Error error = bind(candidate))
+      return std::move(error);
+  if (backend == Backend::Cudnn && device && candidate.plan)
+    if (llvm::Error error = askCudnn(candidate))
       return std::move(error);
   return candidate;
 }
@@ -346,7 +370,7 @@ std::string Explainer::explainCudnn() {
     text = "no estimate: nothing like it was measured";
   }
   text += "; chosen where it is named";
-  if (explanation.device.empty())
+  if (!device)
     text += "; whether this problem is among those that the installed cuDNN "
             "takes is known on a GPU only";
   else

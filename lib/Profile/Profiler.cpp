@@ -437,11 +437,30 @@ getMean(const Invocation &invocation, llvm::StringRef name,
   return sum / count;
 }
 
+/// What the kernel of `step` is called on the device: a library's has a name of
+/// the library's own, which is known if nothing else ran.
+static llvm::StringRef getDeviceName(const RegionProfile &region,
+                                     const Invocation &invocation,
+                                     const TimedStep &step) {
+  if (!invocation.getExecutable().getManifest().usesCudnn())
+    return step.name;
+  std::optional<unsigned> only;
+  for (const DeviceRecord &record : region.device) {
+    if (record.activity != DeviceActivity::Kernel)
+      continue;
+    if (only && *only != record.name)
+      return step.name;
+    only = record.name;
+  }
+  return only ? llvm::StringRef(region.names[*only]) : step.name;
+}
+
 void attn::addFacts(RegionProfile &region, const Invocation &invocation) {
   for (const TimedStep &step : invocation.getSteps()) {
     if (step.kind != Step::Kind::Launch)
       continue;
-    KernelFacts &facts = getOrAddFacts(region, step.name);
+    KernelFacts &facts =
+        getOrAddFacts(region, getDeviceName(region, invocation, step));
     facts.bytes = getMean(invocation, step.name, &TimedStep::bytes);
     facts.flops = getMean(invocation, step.name, &TimedStep::flops);
   }

@@ -312,6 +312,7 @@ CudaDevice::load(const KernelCode &code) {
 
 llvm::Expected<std::unique_ptr<LoadedModule>> CudaDevice::loadCudnn() {
   ScopedContext scope(gpu.driver, gpu.context);
+  ScopedRelaxedCapture relaxed(gpu.driver);
   std::lock_guard<std::mutex> lock(cudnnMutex);
   if (!cudnn) {
     auto created = CudnnContext::create(gpu.driver, gpu.context);

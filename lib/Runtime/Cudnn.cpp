@@ -182,6 +182,7 @@ public:
 
   llvm::Error launch(int64_t grid, llvm::MutableArrayRef<void *> params,
                      Stream stream) override;
+  llvm::Error prepare(llvm::ArrayRef<void *> params) override;
 
 private:
   struct Plan {
@@ -368,12 +369,27 @@ CudnnKernel::getWorkspace(Plan &plan, Stream stream, bool isCapturing) {
   return memory->getAddress();
 }
 
+static llvm::Error getParameterError() {
+  return llvm::createStringError("the plan doesn't call '" + kCudnnKernelName +
+                                 "' as it is defined");
+}
+
+llvm::Error CudnnKernel::prepare(llvm::ArrayRef<void *> params) {
+  ParameterReader reader(params);
+  if (!reader.isComplete())
+    return getParameterError();
+  const Call call = reader.read();
+  cuda::ScopedContext scope(context.driver, context.context);
+  std::lock_guard<std::mutex> lock(context.mutex);
+  return getPlan(reader.getKey(), call.problem, /*isCapturing=*/false)
+      .takeError();
+}
+
 llvm::Error CudnnKernel::launch(int64_t, llvm::MutableArrayRef<void *> params,
                                 Stream stream) {
   ParameterReader reader(params);
   if (!reader.isComplete())
-    return llvm::createStringError("the plan doesn't call '" +
-                                   kCudnnKernelName + "' as it is defined");
+    return getParameterError();
   Call call = reader.read();
   llvm::Expected<bool> isCapturing = device.isCapturing(stream);
   if (!isCapturing)

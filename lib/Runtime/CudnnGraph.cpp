@@ -126,6 +126,14 @@ void SdpaGraph::addAttention(const Problem &problem) {
     setOutput(stats, Lse, *problem.lse, fe::DataType_t::FLOAT);
 }
 
+/// The frontend's sentence, without the names of nodes and what engines say.
+static std::string getReason(const std::string &message) {
+  if (message.rfind("No valid engine configs", 0) == 0 ||
+      message.rfind("[cudnn_frontend] Error: No valid", 0) == 0)
+    return "it has no engine for these sizes and rules on this GPU";
+  return message.substr(0, message.find('\n'));
+}
+
 std::string SdpaGraph::build(cudnnHandle_t handle, const Problem &problem) {
   graph.set_io_data_type(getDataType(problem.dtype))
       .set_intermediate_data_type(fe::DataType_t::FLOAT)
@@ -134,7 +142,7 @@ std::string SdpaGraph::build(cudnnHandle_t handle, const Problem &problem) {
   fe::error_t error = graph.build(handle, {fe::HeurMode_t::A});
   if (error.is_good())
     error = graph.get_workspace_size(workspaceBytes);
-  return error.is_good() ? "" : error.get_message();
+  return error.is_good() ? "" : getReason(error.get_message());
 }
 
 std::string SdpaGraph::execute(void *handle, const Addresses &addresses,

@@ -170,8 +170,7 @@ Runner::load(Backend backend, std::string &firstError) {
         return mlir::failure();
       });
   CompileOptions options;
-  options.usesCudnn = backend == Backend::Cudnn;
-  options.variant = getVariant(backend).value_or(mlir::attn::Variant::Fused);
+  options.setBackend(backend);
   options.target = target;
   options.entry = entryName;
   std::optional<Profiler::HostSpan> span;

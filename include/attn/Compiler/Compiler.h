@@ -3,8 +3,8 @@
 #ifndef ATTN_COMPILER_COMPILER_H
 #define ATTN_COMPILER_COMPILER_H
 
+#include "attn/Compiler/Backend.h"
 #include "attn/Compiler/CpuJit.h"
-#include "attn/Pipelines/Pipelines.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -21,6 +21,12 @@ class TileMap;
 namespace attn {
 
 struct CompileOptions {
+  /// Sets `variant` and `usesCudnn`.
+  void setBackend(Backend backend) {
+    usesCudnn = backend == Backend::Cudnn;
+    variant = getVariant(backend).value_or(mlir::attn::Variant::Fused);
+  }
+
   mlir::attn::Variant variant = mlir::attn::Variant::Fused;
   /// A name of the target table: "cpu", "sm_80" or "sm_90a".
   std::string target = "cpu";

@@ -58,6 +58,12 @@ public:
   virtual std::optional<KernelResources> getResources() const {
     return std::nullopt;
   }
+
+  /// What a launch with such parameters does only once; fails where it would.
+  /// Addresses aren't looked at.
+  virtual llvm::Error prepare(llvm::ArrayRef<void *>) {
+    return llvm::Error::success();
+  }
 };
 
 class LoadedModule {

@@ -393,7 +393,8 @@ CudnnMatch attn::matchCudnn(func::FuncOp entry) {
   for (Operation &inner : entry.front().without_terminator()) {
     if (auto op = dyn_cast<AttentionOp>(inner))
       ops.push_back(op);
-    else if (!isMemoryEffectFree(&inner) && !isa<cf::AssertOp>(inner))
+    else if (!isMemoryEffectFree(&inner) &&
+             !isa<cf::AssertOp, CheckSequencesOp>(inner))
       other = &inner;
     else if (llvm::any_of(inner.getResultTypes(), llvm::IsaPred<ShapedType>))
       other = &inner;

@@ -1,4 +1,5 @@
 // RUN: attn-opt %s --split-input-file --pass-pipeline='builtin.module(attn-bufferize,convert-attn-to-cudnn,canonicalize)' | FileCheck %s
+// RUN: attn-opt %s --split-input-file --attn-cudnn | FileCheck %s --check-prefix=PLAN
 
 // The order of the i32 arguments is that of include/attn/Runtime/CudnnKernel.h:
 // types of q and bias, flags, left and right bound, bits of the scale.
@@ -72,6 +73,11 @@ func.func @window_bias_lse(%q: tensor<2x4x?x64xf16>, %k: tensor<2x4x?x64xf16>, %
 }
 
 // -----
+
+// Of a plan, the only step.
+// PLAN: {type = "i32", value = 12 : i64}
+// PLAN-SAME: grid = ["min", {{.*}}, 1], kernel = "cudnn_sdpa_fwd", op = "launch"}], sequences = [{k_batches = "arg1.dim0"
+// PLAN-NOT: func.func
 
 // Lengths as an operand, with a mask from the last key: one query only.
 // CHECK-LABEL: func.func @lengths
