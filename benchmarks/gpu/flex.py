@@ -31,10 +31,13 @@ def _prefix(size):
     return lambda b, h, q, k: (k < size) | (q >= k)
 
 
-def _neighborhood(size):
+def _neighborhood(size, image):
+    height, width = mods.IMAGES[image]
+
     def visible(b, h, q, k):
-        row, column = (x.clamp(size, 127 - size) for x in (q // 128, q % 128))
-        return ((k // 128 - row).abs() <= size) & ((k % 128 - column).abs() <= size)
+        row = (q // width).clamp(size, height - 1 - size)
+        column = (q % width).clamp(size, width - 1 - size)
+        return ((k // width - row).abs() <= size) & ((k % width - column).abs() <= size)
 
     return visible
 
@@ -84,7 +87,8 @@ _RULES = {
     "window": lambda size: (None, _window(size)),
     "band": lambda size: (None, _band(size)),
     "prefix": lambda size: (None, _prefix(size)),
-    "neighborhood": lambda size: (None, _neighborhood(size)),
+    "neighborhood": lambda size: (None, _neighborhood(size, "neighborhood")),
+    "wide neighborhood": lambda size: (None, _neighborhood(size, "wide neighborhood")),
     "document": lambda size, document: (None, _document(document)),
     "causal document": lambda size, document: (None, _causal_document(document)),
     "alibi": lambda size, slopes: (_alibi(slopes), None),

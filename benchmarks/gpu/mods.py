@@ -54,16 +54,22 @@ def _prefix(size):
       %visible = arith.ori %in_prefix, %before : i1"""
 
 
-def _neighborhood(size):
-    """An image of 128x128 pixels; a pixel sees those at most `size` rows and columns
-    away, at a border as many further in (as examples/neighborhood.mlir)."""
+# Kind -> (height, width) of an image of 16384 pixels. The wide one's rows are several tiles long.
+IMAGES = {"neighborhood": (128, 128), "wide neighborhood": (16, 1024)}
+
+
+def _neighborhood(size, image):
+    """A pixel sees those at most `size` rows and columns away, at a border as many further
+    in (as examples/neighborhood.mlir)."""
+    height, width = IMAGES[image]
     text = f"""
-      %width = arith.constant 128 : i32
+      %width = arith.constant {width} : i32
       %radius = arith.constant {size} : i32
       %minus_radius = arith.constant {-size} : i32
-      %last_center = arith.constant {127 - size} : i32
-      %band = arith.constant {(2 * size + 1) * 128} : i32
-      %minus_band = arith.constant {-(2 * size + 1) * 128} : i32
+      %last_row = arith.constant {height - 1 - size} : i32
+      %last_column = arith.constant {width - 1 - size} : i32
+      %band = arith.constant {(2 * size + 1) * width} : i32
+      %minus_band = arith.constant {-(2 * size + 1) * width} : i32
       %distance = arith.subi %kv_idx, %q_idx : i32
       %not_before = arith.cmpi sge, %distance, %minus_band : i32
       %not_after = arith.cmpi sle, %distance, %band : i32
@@ -72,7 +78,7 @@ def _neighborhood(size):
         text += f"""
       %q_{axis} = arith.{op} %q_idx, %width : i32
       %inside_{axis} = arith.maxsi %q_{axis}, %radius : i32
-      %center_{axis} = arith.minsi %inside_{axis}, %last_center : i32
+      %center_{axis} = arith.minsi %inside_{axis}, %last_{axis} : i32
       %k_{axis} = arith.{op} %kv_idx, %width : i32
       %{axis}s = arith.subi %k_{axis}, %center_{axis} : i32
       %not_before_{axis} = arith.cmpi sge, %{axis}s, %minus_radius : i32
@@ -130,7 +136,8 @@ _MODS = {
     "window": lambda size: Mod(mask=_band(size - 1, 0)),
     "band": lambda size: Mod(mask=_band(size, size)),
     "prefix": lambda size: Mod(mask=_prefix(size)),
-    "neighborhood": lambda size: Mod(mask=_neighborhood(size)),
+    "neighborhood": lambda size: Mod(mask=_neighborhood(size, "neighborhood")),
+    "wide neighborhood": lambda size: Mod(mask=_neighborhood(size, "wide neighborhood")),
     "document": lambda size: Mod(mask=_SAME_DOCUMENT, captures=_DOCUMENT_TYPE),
     "causal document": lambda size: Mod(mask=_SAME_DOCUMENT_CAUSAL, captures=_DOCUMENT_TYPE),
     "alibi": lambda size: Mod(_ALIBI, captures=_SLOPES_TYPE),

@@ -155,7 +155,7 @@ MODS = (
 SKIPS = ("causal", "causal document 4", "causal document 16", "document 4", "document 16")
 SKIPS += tuple(f"window {size}" for size in (4096, 2048, 1024, 512))
 SKIPS += tuple(f"band {size}" for size in (3072, 1024, 256))
-SKIPS += ("neighborhood 24", "neighborhood 4")
+SKIPS += ("neighborhood 24", "neighborhood 4", "wide neighborhood 3")
 SCORE_MODS = ("double", "relative", "head offset", "alibi")
 
 
