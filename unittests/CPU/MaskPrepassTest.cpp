@@ -93,7 +93,8 @@ public:
       kernels.run(name + "_extremes", numExtremes, params);
     std::vector<int32_t> classes(granules * keyTiles + 1, -1);
     params.addMemRef(classes.data(), {1, 1, granules, keyTiles}, {});
-    kernels.run(name + "_classes", granules * keyTiles, params);
+    // 8 tiles of keys a program.
+    kernels.run(name + "_classes", granules * countTiles(keyTiles, 8), params);
     lists.assign(queryTiles * keyTiles + 1, -1);
     ranges.assign(4 * queryTiles * getNumGranulesInTile() + 1, -1);
     params.addMemRef(lists.data(), {1, 1, queryTiles, keyTiles}, {});

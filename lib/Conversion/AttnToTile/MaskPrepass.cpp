@@ -18,10 +18,17 @@ static constexpr int64_t kMaxGranule = 64;
 /// mixed.
 static constexpr int64_t kRowsAtOnce = 16;
 
+/// Tiles of keys that a program of `_classes` takes.
+static constexpr int64_t kTilesOfProgram = 8;
+
+/// Tiles whose classes `_tiles` reads together.
+static constexpr int64_t kTilesAtOnce = 8;
+
 namespace {
 /// What the elements of a granule of queries and a tile of keys are: all
-/// hidden, mixed or all visible.
-enum class TileClass { Hidden, Partial, Full };
+/// hidden, mixed, all visible, or what bounds don't decide.
+enum class TileClass { Hidden, Partial, Full, Open };
+constexpr int64_t kClassBits = 2;
 
 /// A read by query or key alone whose bounds in each tile are wanted.
 struct BoundedRead {
@@ -65,6 +72,10 @@ public:
   }
   Value toI32(Value condition) {
     return createOrFold<arith::ExtUIOp>(getI32Type(), condition);
+  }
+  template <typename EnumT>
+  Value number(EnumT value) {
+    return i32(static_cast<int64_t>(value));
   }
   Value select(Value condition, Value a, Value b) {
     return createOrFold<arith::SelectOp>(condition, a, b);
@@ -130,16 +141,20 @@ private:
                                          Value keyTile);
 
   void buildClassesKernel(Value classes, Value grid);
-  ElementRange getElements(Value number, int64_t size, Value length);
-  RuleBounds getBounds(const ElementRange &queries, const ElementRange &keys,
-                       Value keyTile);
-  RuleBounds evaluateElements(const ElementRange &queries,
-                              const ElementRange &keys);
+  ElementRange getElements(Arithmetic &builder, Value number, int64_t size,
+                           Value length);
+  Value getClass(Arithmetic &builder, RuleBounds isVisible, Value numKeys,
+                 TileClass otherwise);
+  Value classifyByBounds(const ElementRange &queries, Value firstTile,
+                         Value lastTile);
+  Value classifyByElements(const ElementRange &queries,
+                           const ElementRange &keys);
 
   void buildTilesKernel(ArrayRef<Value> results, Value grid);
   scf::ForOp
   forEachKeyTile(const ListKernel &list, ValueRange inits,
                  function_ref<ListStep(ArrayRef<TileKind>, ValueRange)> body);
+  SmallVector<TileKind> readKinds(const ListKernel &list, Value keyTile);
   Value isFullForAll(ArrayRef<TileKind> kinds);
   Value listFullTiles(const ListKernel &list);
   SmallVector<GranuleRange> listPartialTiles(const ListKernel &list,
@@ -249,6 +264,7 @@ MaskTiles PrepassBuilder::build() {
   llvm::append_range(arguments, ArrayRef<Value>{toI32(qLen), toI32(kvLen)});
   if (!reads.empty())
     buildExtremesKernel(extremes, numExtremes);
+  classSizes[3] = countTiles(keyTiles, kTilesOfProgram);
   buildClassesKernel(classes, product(classSizes));
   buildTilesKernel({lists, ranges},
                    product({maskBatches, maskHeads, queryTiles}));
@@ -414,82 +430,121 @@ std::optional<RuleBounds> PrepassBuilder::readExtremes(OpBuilder &builder,
 // Classes
 //===----------------------------------------------------------------------===//
 
-/// One program for one granule of queries and one tile of keys.
+/// One program for one granule of queries and some tiles of keys.
 void PrepassBuilder::buildClassesKernel(Value classes, Value grid) {
   tile::KernelOp kernelOp = createKernel("_classes", classes);
   Value target = written.back();
   Value rest = tile::ProgramIdOp::create(kernel, kernel.getI32Type());
-  auto takeOff = [&](int64_t dim) {
-    Value size = kernel.getSizeI32(target, dim);
+  auto takeOff = [&](Value size) {
     Value number = kernel.rem(rest, size);
     rest = kernel.div(rest, size);
     return number;
   };
-  Value keyTile = takeOff(3);
-  granuleNumber = takeOff(2);
-  context.head = takeOff(1);
+  Value numTiles = kernel.getSizeI32(target, 3);
+  Value tilesOfProgram = kernel.i32(kTilesOfProgram), one = kernel.i32(1);
+  Value numGroups = kernel.div(
+      kernel.add(numTiles, kernel.i32(kTilesOfProgram - 1)), tilesOfProgram);
+  Value firstTile = kernel.mul(takeOff(numGroups), tilesOfProgram);
+  granuleNumber = takeOff(kernel.getSizeI32(target, 2));
+  context.head = takeOff(kernel.getSizeI32(target, 1));
   context.batch = rest;
-  ElementRange queries = getElements(granuleNumber, granule, context.qLen);
-  ElementRange keys = getElements(keyTile, tiles.blockN, context.kvLen);
+  ElementRange queries =
+      getElements(kernel, granuleNumber, granule, context.qLen);
+  Value known = classifyByBounds(queries, firstTile, kernel.sub(numTiles, one));
 
-  RuleBounds bounds = getBounds(queries, keys, keyTile);
-  Value isOpen = kernel.both(bounds.max, kernel.negate(bounds.min));
-  auto branch = scf::IfOp::create(kernel, kernel.getI32Type(), isOpen,
-                                  /*withElseRegion=*/true);
-  auto yieldClass = [&](RuleBounds isVisible) {
-    auto number = [&](TileClass tileClass) {
-      return kernel.i32(static_cast<int64_t>(tileClass));
-    };
-    // A tile that reaches past the last key is never full.
-    Value isWhole = kernel.equal(keys.count, kernel.i32(tiles.blockN));
-    Value seen =
-        kernel.select(kernel.both(isVisible.min, isWhole),
-                      number(TileClass::Full), number(TileClass::Partial));
-    Value result =
-        kernel.select(isVisible.max, seen, number(TileClass::Hidden));
-    scf::YieldOp::create(kernel, result);
-  };
+  auto loop = scf::ForOp::create(kernel, kernel.i32(0), tilesOfProgram, one);
   {
     OpBuilder::InsertionGuard guard(kernel);
+    kernel.setInsertionPointToStart(loop.getBody());
+    Value i = loop.getInductionVar(), keyTile = kernel.add(firstTile, i);
+    Value shift = kernel.mul(i, kernel.i32(kClassBits));
+    Value byBounds = kernel.binary<arith::AndIOp>(
+        kernel.binary<arith::ShRUIOp>(known, shift),
+        kernel.i32((1 << kClassBits) - 1));
+    Value isOpen =
+        kernel.both(kernel.less(keyTile, numTiles),
+                    kernel.equal(byBounds, kernel.number(TileClass::Open)));
+    auto branch = scf::IfOp::create(kernel, kernel.getI32Type(), isOpen,
+                                    /*withElseRegion=*/true);
+    // What doesn't exist isn't stored.
+    tile::StoreElementOp::create(
+        kernel, branch.getResult(0), target,
+        ValueRange{context.batch, context.head, granuleNumber, keyTile});
     kernel.setInsertionPointToStart(branch.thenBlock());
-    yieldClass(evaluateElements(queries, keys));
+    ElementRange keys =
+        getElements(kernel, keyTile, tiles.blockN, context.kvLen);
+    scf::YieldOp::create(kernel, classifyByElements(queries, keys));
     kernel.setInsertionPointToStart(branch.elseBlock());
-    yieldClass(bounds);
+    scf::YieldOp::create(kernel, byBounds);
   }
-  tile::StoreElementOp::create(
-      kernel, branch.getResult(0), target,
-      ValueRange{context.batch, context.head, granuleNumber, keyTile});
   tile::ReturnOp::create(kernel);
   launch(kernelOp, grid);
 }
 
-PrepassBuilder::ElementRange
-PrepassBuilder::getElements(Value number, int64_t size, Value length) {
-  Value first = kernel.mul(number, kernel.i32(size));
-  return {first, kernel.min(kernel.i32(size), kernel.sub(length, first))};
+PrepassBuilder::ElementRange PrepassBuilder::getElements(Arithmetic &builder,
+                                                         Value number,
+                                                         int64_t size,
+                                                         Value length) {
+  Value first = builder.mul(number, builder.i32(size));
+  return {first, builder.min(builder.i32(size), builder.sub(length, first))};
 }
 
-RuleBounds PrepassBuilder::getBounds(const ElementRange &queries,
-                                     const ElementRange &keys, Value keyTile) {
-  auto getEnds = [&](const ElementRange &range) {
-    return RuleBounds{
-        range.first,
-        kernel.sub(kernel.add(range.first, range.count), kernel.i32(1))};
+/// Of a tile with `numKeys` keys, which is `otherwise` if it is neither hidden
+/// nor full.
+Value PrepassBuilder::getClass(Arithmetic &builder, RuleBounds isVisible,
+                               Value numKeys, TileClass otherwise) {
+  // A tile that reaches past the last key is never full.
+  Value isWhole = builder.equal(numKeys, builder.i32(tiles.blockN));
+  Value whole = builder.select(isWhole, builder.number(TileClass::Full),
+                               builder.number(TileClass::Partial));
+  Value seen = builder.select(isVisible.min, whole, builder.number(otherwise));
+  return builder.select(isVisible.max, seen, builder.number(TileClass::Hidden));
+}
+
+/// The classes of some tiles as bit fields, the first in the lowest; a thread
+/// takes a tile.
+Value PrepassBuilder::classifyByBounds(const ElementRange &queries,
+                                       Value firstTile, Value lastTile) {
+  auto getEnds = [](Arithmetic &builder, const ElementRange &range) {
+    Value last =
+        builder.sub(builder.add(range.first, range.count), builder.i32(1));
+    return RuleBounds{range.first, last};
   };
-  auto read = [&](OpBuilder &builder, CaptureLoadOp load) {
-    return readExtremes(builder, load, keyTile);
-  };
-  // What bounds leave open, the elements decide.
+  RuleBounds ofQueries = getEnds(kernel, queries);
+  Arithmetic outer(op.getLoc(), kernel);
+  // The elements decide what can't be bounded.
   SetVector<Operation *> opaque;
-  RuleBoundsBuilder bounds(rule, context, inputs, kernel, kernel,
-                           getEnds(queries), getEnds(keys), read, opaque);
-  return bounds.get(getYielded());
+  auto body = [&](OpBuilder &builder, Value i) {
+    Arithmetic inner(op.getLoc(), builder);
+    Value keyTile = inner.min(inner.add(firstTile, i), lastTile);
+    ElementRange keys =
+        getElements(inner, keyTile, tiles.blockN, context.kvLen);
+    auto read = [&](OpBuilder &builder, CaptureLoadOp load) {
+      return readExtremes(builder, load, keyTile);
+    };
+    RuleBoundsBuilder bounds(rule, context, inputs, outer, inner, ofQueries,
+                             getEnds(inner, keys), read, opaque);
+    Value tileClass =
+        getClass(inner, bounds.get(getYielded()), keys.count, TileClass::Open);
+    SmallVector<Value> results;
+    for (int64_t number = 0; number < kTilesOfProgram; ++number)
+      results.push_back(inner.select(inner.equal(i, inner.i32(number)),
+                                     tileClass, inner.i32(0)));
+    return results;
+  };
+  auto classes = tile::ReduceRangeOp::create(
+      kernel, kernel.i32(0), kernel.i32(kTilesOfProgram), /*numMin=*/0, body);
+  Value packed = kernel.i32(0);
+  for (auto [number, tileClass] : llvm::enumerate(classes.getResults()))
+    packed = kernel.binary<arith::OrIOp>(
+        packed, kernel.binary<arith::ShLIOp>(tileClass,
+                                             kernel.i32(number * kClassBits)));
+  return packed;
 }
 
-/// Whether all, and whether some of the elements are visible, some rows at a
-/// time until it is known that only some are.
-RuleBounds PrepassBuilder::evaluateElements(const ElementRange &queries,
-                                            const ElementRange &keys) {
+/// Some rows at a time, until it is known that only some elements are visible.
+Value PrepassBuilder::classifyByElements(const ElementRange &queries,
+                                         const ElementRange &keys) {
   Value zero = kernel.i32(0), one = kernel.i32(1);
   Value columns = kernel.i32(tiles.blockN);
   Value lastColumn = kernel.sub(keys.count, one);
@@ -528,8 +583,9 @@ RuleBounds PrepassBuilder::evaluateElements(const ElementRange &queries,
         kernel, ValueRange{kernel.min(known[0], reduced.getResult(0)),
                            kernel.max(known[1], reduced.getResult(1))});
   }
-  return {kernel.equal(loop.getResult(0), one),
-          kernel.equal(loop.getResult(1), one)};
+  RuleBounds isVisible = {kernel.equal(loop.getResult(0), one),
+                          kernel.equal(loop.getResult(1), one)};
+  return getClass(kernel, isVisible, keys.count, TileClass::Partial);
 }
 
 //===----------------------------------------------------------------------===//
@@ -573,33 +629,49 @@ scf::ForOp PrepassBuilder::forEachKeyTile(
     const ListKernel &list, ValueRange inits,
     function_ref<ListStep(ArrayRef<TileKind>, ValueRange)> body) {
   Value numTiles = kernel.getSizeI32(list.tiles, 3);
-  auto loop =
-      scf::ForOp::create(kernel, kernel.i32(0), numTiles, kernel.i32(1), inits);
+  auto loop = scf::ForOp::create(kernel, kernel.i32(0), numTiles,
+                                 kernel.i32(kTilesAtOnce), inits);
   OpBuilder::InsertionGuard guard(kernel);
   kernel.setInsertionPointToStart(loop.getBody());
-  Value keyTile = loop.getInductionVar();
-  SmallVector<TileKind> kinds;
-  for (auto [granule, exists] : llvm::zip_equal(list.granules, list.exists)) {
-    // There is none past the last query: then 0 is read, which is hidden.
-    Value indices[] = {context.batch, context.head, granule, keyTile};
-    Value tileClass = tile::GatherOp::create(
-        kernel, kernel.getI32Type(), list.classes, indices,
-        /*in_bounds=*/ArrayRef<int64_t>{0, 1, 3});
-    auto is = [&](TileClass other) {
-      return kernel.equal(tileClass, kernel.i32(static_cast<int64_t>(other)));
-    };
-    kinds.push_back(
-        {kernel.negate(is(TileClass::Hidden)), is(TileClass::Full),
-         kernel.either(is(TileClass::Full), kernel.negate(exists))});
+  SmallVector<Value> keyTiles;
+  SmallVector<SmallVector<TileKind>> kinds;
+  for (int64_t i = 0; i < kTilesAtOnce; ++i) {
+    keyTiles.push_back(kernel.add(loop.getInductionVar(), kernel.i32(i)));
+    kinds.push_back(readKinds(list, keyTiles.back()));
   }
-  ListStep step = body(kinds, loop.getRegionIterArgs());
-  // Nothing is stored outside of the list.
-  Value position = kernel.select(step.isListed, step.position, kernel.i32(-1));
-  tile::StoreElementOp::create(
-      kernel, keyTile, list.tiles,
-      ValueRange{context.batch, context.head, list.row, position});
-  scf::YieldOp::create(kernel, step.next);
+  SmallVector<Value> carried(loop.getRegionIterArgs());
+  for (auto [keyTile, kindsOfTile] : llvm::zip_equal(keyTiles, kinds)) {
+    ListStep step = body(kindsOfTile, carried);
+    // Nothing is stored outside of the list.
+    Value position =
+        kernel.select(step.isListed, step.position, kernel.i32(-1));
+    tile::StoreElementOp::create(
+        kernel, keyTile, list.tiles,
+        ValueRange{context.batch, context.head, list.row, position});
+    carried = std::move(step.next);
+  }
+  scf::YieldOp::create(kernel, carried);
   return loop;
+}
+
+/// What a tile of keys is to each granule. Past the last query or tile of keys
+/// 0 is read, which is hidden.
+SmallVector<PrepassBuilder::TileKind>
+PrepassBuilder::readKinds(const ListKernel &list, Value keyTile) {
+  SmallVector<TileKind> kinds;
+  Value isTile = kernel.less(keyTile, kernel.getSizeI32(list.tiles, 3));
+  for (auto [granule, exists] : llvm::zip_equal(list.granules, list.exists)) {
+    Value indices[] = {context.batch, context.head, granule, keyTile};
+    Value tileClass =
+        tile::GatherOp::create(kernel, kernel.getI32Type(), list.classes,
+                               indices, /*in_bounds=*/ArrayRef<int64_t>{0, 1});
+    Value isVisible = kernel.negate(
+        kernel.equal(tileClass, kernel.number(TileClass::Hidden)));
+    Value isFull = kernel.equal(tileClass, kernel.number(TileClass::Full));
+    Value isEmpty = kernel.both(kernel.negate(exists), isTile);
+    kinds.push_back({isVisible, isFull, kernel.either(isFull, isEmpty)});
+  }
+  return kinds;
 }
 
 /// Whether no granule hides anything of a tile.

@@ -1,15 +1,27 @@
 //===- RangeReduction.cpp - tile.reduce_range by the threads of a warp ----===//
 
 #include "KernelLowering.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlir::tile;
 
 static constexpr int64_t kWarpSize = 32;
 
-/// Numbers that a thread takes in a step of the loop: the reads of all are
-/// under way together.
+/// Numbers that a thread takes in a step of the loop, if there are as many: the
+/// reads of all are under way together.
 static constexpr int64_t kNumbersInStep = 4;
+
+static int64_t getNumbersInStep(ReduceRangeOp op) {
+  APInt begin, end;
+  if (!matchPattern(op.getBegin(), m_ConstantInt(&begin)) ||
+      !matchPattern(op.getEnd(), m_ConstantInt(&end)))
+    return kNumbersInStep;
+  int64_t count = end.getSExtValue() - begin.getSExtValue();
+  return std::clamp<int64_t>(
+      llvm::divideCeil(std::max<int64_t>(count, 0), kWarpSize), 1,
+      kNumbersInStep);
+}
 
 Value KernelLowering::combine(ReduceRangeOp op, unsigned result, Value a,
                               Value b) {
@@ -44,9 +56,10 @@ LogicalResult KernelLowering::lowerReduceRange(ReduceRangeOp op) {
   for (unsigned i = 0; i < op.getNumResults(); ++i)
     neutral.push_back(emit.i32(op.getNeutral(i)));
   LogicalResult result = success();
+  int64_t numbersInStep = getNumbersInStep(op);
   auto body = [&](Value first, ValueRange carried) {
     SmallVector<Value> values(carried);
-    for (int64_t i = 0; i < kNumbersInStep && succeeded(result); ++i) {
+    for (int64_t i = 0; i < numbersInStep && succeeded(result); ++i) {
       Value number = first;
       // Behind the end the last number comes again, which changes nothing.
       if (i > 0)
@@ -61,7 +74,7 @@ LogicalResult KernelLowering::lowerReduceRange(ReduceRangeOp op) {
   };
   SmallVector<Value> values =
       emit.createFor(emit.add(begin, lane), end,
-                     emit.i32(kNumbersInStep * kWarpSize), neutral, body);
+                     emit.i32(numbersInStep * kWarpSize), neutral, body);
   for (auto [i, value] : llvm::enumerate(values)) {
     auto kind = op.isMin(i) ? NVVM::ReduxKind::MIN : NVVM::ReduxKind::MAX;
     scalars.map(

@@ -1,7 +1,7 @@
 // RUN: attn-opt --convert-attn-to-tile=target=sm_80 --canonicalize --cse --split-input-file -verify-diagnostics %s | FileCheck %s
 
 // A program of the first kernel for each tile of each read, of the second for
-// each granule of 64 queries and tile of keys, of the third for each tile of
+// each granule of 64 queries and 8 tiles of keys, of the third for each tile of
 // queries; of a size 1 where nothing depends on the index.
 // CHECK-LABEL: func.func @documents
 // CHECK-DAG: %[[GRANULES:.*]] = arith.ceildivsi %{{.*}}, %c64
@@ -29,10 +29,14 @@
 // CHECK: arith.maxsi %[[WIDE]], %c-2147483648_i64
 // CHECK: arith.trunci
 
-// Where bounds don't decide, the elements do, until it is known that some are
-// visible and some aren't.
+// Each thread bounds a tile; what is open (3), the elements decide, until it is
+// known that some are visible and some aren't.
 // CHECK: tile.kernel @[[NAME]]_classes({{.*}}) attributes {num_warps = 1 : i32}
-// CHECK-COUNT-4: tile.gather %{{.*}} in_bounds [0, 1, 3, 4]
+// CHECK-COUNT-2: tile.gather %{{.*}} in_bounds [0, 1, 3, 4]
+// CHECK: tile.reduce_range %c0_i32 to %c8_i32 min 0
+// CHECK-COUNT-2: tile.gather %{{.*}} in_bounds [0, 1, 3, 4]
+// CHECK: scf.for %{{.*}} = %c0_i32 to %c8_i32
+// CHECK: arith.cmpi eq, %{{.*}}, %c3_i32
 // CHECK: %[[CLASS:.*]] = scf.if
 // CHECK: scf.for {{.*}} step %c16_i32
 // CHECK: %[[MIXED:.*]] = arith.cmpi slt
@@ -42,13 +46,14 @@
 // CHECK: tile.gather %{{.*}} in_bounds [0] : memref<?x?xi32>, (i32, i32) -> i32
 // CHECK: tile.store_element %[[CLASS]], %{{.*}} : memref<?x?x?x?xi32>
 
-// Two granules a tile: full tiles first, then the others.
+// Two granules a tile, 8 tiles of keys at once: full tiles first, then the
+// others.
 // CHECK: tile.kernel @[[NAME]]_tiles({{.*}}) attributes {num_warps = 1 : i32}
-// CHECK: %[[FULL:.*]] = scf.for {{.*}} iter_args(%{{.*}} = %c0_i32) -> (i32)
-// CHECK-COUNT-2: tile.gather
-// CHECK: tile.store_element
+// CHECK: %[[FULL:.*]] = scf.for {{.*}} step %c8_i32 iter_args(%{{.*}} = %c0_i32) -> (i32)
+// CHECK-COUNT-16: tile.gather
+// CHECK-COUNT-8: tile.store_element
 // CHECK: scf.for {{.*}} iter_args(%{{.*}} = %[[FULL]], {{.*}}) -> (i32, i32, i32, i32, i32, i32, i32, i32, i32)
-// CHECK: tile.store_element
+// CHECK-COUNT-8: tile.store_element {{.*}} : memref<?x?x?x?xi32>
 // CHECK-COUNT-8: tile.store_element {{.*}} : memref<?x?x?x4xi32>
 
 // CHECK: tile.kernel @[[NAME]](

@@ -158,6 +158,21 @@ tile.kernel @reduce_range(%n: i32, %table: memref<?xi32>, %out: memref<?xi32>) a
   tile.return
 }
 
+// A lane of 8 takes one number.
+// CHECK-LABEL: llvm.func @reduce_few(
+// CHECK-NOT: llvm.intr.smin
+// CHECK: nvvm.redux.sync max
+tile.kernel @reduce_few(%table: memref<?xi32>, %out: memref<?xi32>) attributes {num_warps = 1 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c8 = arith.constant 8 : i32
+  %max = tile.reduce_range %c0 to %c8 min 0 (%i: i32) {
+    %x = tile.gather %table[%i] : memref<?xi32>, (i32) -> i32
+    tile.yield %x : i32
+  } -> i32
+  tile.store_element %max, %out[%c0] : memref<?xi32>
+  tile.return
+}
+
 // Every row of a tile asks the table for its page, whose number is moved into
 // the pool; rows from the length on are filled with zeros.
 // CHECK-LABEL: llvm.func @pages(
