@@ -151,24 +151,22 @@ BenchRunner::prepare(const GridCase &gridCase, mlir::ModuleOp module,
     auto made = makeArguments(manifest, sources);
     if (!made)
       return made.takeError();
+    if (options.isVerified) {
+      show("computing the float64 reference");
+      auto created = Verifier::create(
+          module.lookupSymbol<mlir::func::FuncOp>(manifest.entry), *made);
+      if (!created)
+        return created.takeError();
+      verifier = std::move(*created);
+    }
     arguments = std::move(*made);
-    if (!options.isVerified)
-      return llvm::Error::success();
-    show("computing the float64 reference");
-    auto created = Verifier::create(
-        module.lookupSymbol<mlir::func::FuncOp>(manifest.entry), arguments);
-    if (!created)
-      return created.takeError();
-    verifier = std::move(*created);
     return llvm::Error::success();
   };
   for (Contestant &contestant : contestants) {
     show("compiling " + contestant.result.backend);
     llvm::Error refusal = contestant.load(module, options, device);
     if (!refusal && arguments.empty())
-      if (llvm::Error error =
-              makeInputs(contestant.program->getExecutable().getManifest()))
-        return error;
+      refusal = makeInputs(contestant.program->getExecutable().getManifest());
     if (!refusal)
       refusal =
           contestant.start(arguments, verifier ? &*verifier : nullptr, options);

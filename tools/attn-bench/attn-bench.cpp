@@ -13,6 +13,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/Process.h"
 #include "llvm/Support/WithColor.h"
 #include <chrono>
 
@@ -127,6 +128,7 @@ private:
   std::string name;
   const std::chrono::steady_clock::time_point start =
       std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point lastEnd = start;
 };
 
 } // namespace
@@ -140,9 +142,12 @@ void Progress::clear() {
 std::string Progress::getTimeLeft() const {
   if (done == 0)
     return "";
-  const std::chrono::duration<double, std::micro> elapsed =
-      std::chrono::steady_clock::now() - start;
-  return ", " + formatDuration(elapsed.count() / done * (total - done)) +
+  using Microseconds = std::chrono::duration<double, std::micro>;
+  const double each = Microseconds(lastEnd - start).count() / done;
+  const double sinceThen =
+      Microseconds(std::chrono::steady_clock::now() - lastEnd).count();
+  return ", " +
+         formatDuration(std::max(each * (total - done) - sinceThen, 0.0)) +
          " left";
 }
 
@@ -158,13 +163,21 @@ void Progress::show(llvm::StringRef text) {
     return;
   constexpr size_t kWidth = 24;
   const size_t filled = total == 0 ? kWidth : done * kWidth / total;
+  std::string line = "[" + std::string(filled, '#') +
+                     std::string(kWidth - filled, '.') + "] " +
+                     std::to_string(done) + " of " + std::to_string(total) +
+                     getTimeLeft() + "; " + name + ": " + text.str();
+  // What wraps can't be cleared.
+  if (const unsigned columns = llvm::sys::Process::StandardErrColumns())
+    line.resize(std::min<size_t>(line.size(), columns - 1));
   clear();
-  llvm::errs() << '[' << std::string(filled, '#')
-               << std::string(kWidth - filled, '.') << "] " << done << " of "
-               << total << getTimeLeft() << "; " << name << ": " << text;
+  llvm::errs() << line;
 }
 
-void Progress::end() { ++done; }
+void Progress::end() {
+  ++done;
+  lastEnd = std::chrono::steady_clock::now();
+}
 
 //===----------------------------------------------------------------------===//
 // Measuring
