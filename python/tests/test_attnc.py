@@ -1,5 +1,6 @@
 """The package on the CPU, against float64 in numpy."""
 
+import ctypes
 import json
 import os
 import subprocess
@@ -17,7 +18,9 @@ except ImportError:
     torch = None
 
 import attnc  # after torch: it then registers its operators
+from attnc._library import library, python_library
 from attnc._replay import Replays
+from attnc._tensors import _DLTensor
 
 
 def oracle(q, k, v, *, scale=None, score_mod=None, mask_mod=None, bias=None, sink=None):
@@ -372,6 +375,79 @@ class KernelTest(unittest.TestCase):
                 (entry,) = os.listdir(folder)
                 # The next two find it damaged.
                 os.truncate(os.path.join(folder, entry), 100)
+
+
+class ExchangeAPI(ctypes.Structure):
+    """DLPack's, of a package whose tensors are numpy's."""
+
+    _fields_ = [
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("others", ctypes.c_void_p * 4),
+        ("read", ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(_DLTensor))),
+        ("get_stream", ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))),
+    ]
+
+    @classmethod
+    def make(cls, major=1):
+        def read(array, tensor):
+            address, capsule = attnc._tensors.view(array)
+            # Shape and strides are to live as long as the array.
+            alive.append(capsule)
+            ctypes.memmove(tensor, address, ctypes.sizeof(_DLTensor))
+            return 0
+
+        alive = []
+
+        types = dict(cls._fields_)
+        return cls(major, 3, (ctypes.c_void_p * 4)(), types["read"](read), types["get_stream"](lambda *_: 0))
+
+
+class ReplayTest(unittest.TestCase):
+    """attnc_replay of the C interface, with tensors of a package that isn't torch."""
+
+    def setUp(self):
+        self.kernel = attnc.compile(DOCUMENTS, target="cpu")
+        self.tensors = make(batches=1, heads=2, kv_heads=2, length=30, kv_length=30, dim=8)
+        self.tensors += [np.repeat(np.arange(3), 10).astype(np.int32), np.zeros((1, 2, 30, 8), np.float32)]
+
+    def create(self, api):
+        views = [attnc._tensors.view(tensor) for tensor in self.tensors]
+        addresses = (ctypes.c_void_p * len(views))(*[address for address, _ in views])
+        return library.attnc_replay_create(self.kernel.handle, ctypes.addressof(api), addresses, None, len(views))
+
+    def test_launches_on_what_is_laid_out_alike(self):
+        api = ExchangeAPI.make()
+        replay = self.create(api)
+        self.assertTrue(replay, attnc._library.last_error())
+        types = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, *[ctypes.py_object] * 5]
+        launch = ctypes.PYFUNCTYPE(ctypes.c_int, *types)(("attnc_replay_launch", python_library))
+        for seed in (1, 2):
+            q, k, v = make(batches=1, heads=2, kv_heads=2, length=30, kv_length=30, dim=8, seed=seed)
+            document, o = self.tensors[3], np.full((1, 2, 30, 8), np.nan, np.float32)
+            self.assertEqual(launch(replay, None, 0, q, k, v, document, o), 0)
+            expected = oracle(q, k, v, mask_mod=lambda i, j: document[i] == document[j])[0]
+            np.testing.assert_allclose(o, expected, atol=1e-5)
+        o[:] = 7
+        for other in (
+            (q.astype(np.float16), k, v, document, o),
+            (q[:, :, :29], k, v, document, o),
+            (q, np.asfortranarray(k), v, document, o),
+            (q, k, v, document[::2], o),
+        ):
+            self.assertEqual(launch(replay, None, 0, *other), 1)
+        self.assertTrue((o == 7).all())
+        library.attnc_replay_release(replay)
+
+    def test_refusals(self):
+        self.assertFalse(self.create(ExchangeAPI.make(major=2)))
+        self.assertIn("exchange API of version 1", str(attnc._library.last_error()))
+        self.tensors[0] = self.tensors[0].astype(np.complex64)
+        self.assertFalse(self.create(ExchangeAPI.make()))
+        self.assertIn("argument 'arg0' has DLPack type code 5", str(attnc._library.last_error()))
+        self.tensors.pop()
+        self.assertFalse(self.create(ExchangeAPI.make()))
+        self.assertIn("takes 5 arguments, 4 were given", str(attnc._library.last_error()))
 
 
 class ProfileTest(unittest.TestCase):
