@@ -74,17 +74,20 @@ F8_DESCR = {"f8E4M3FN": "<V1", "f8E5M2": "<f1"}
 
 
 def to_f8(x, dtype):
-    """Rounds to the nearest value, ties to even, and saturates; the bits as uint8."""
+    """Rounds to the nearest value, ties to even, and saturates but for NaN; the bits as uint8."""
     values, x = F8_VALUES[dtype], np.asarray(x, dtype=np.float64)
     middles = (values[1:] + values[:-1]) / 2
     code = np.searchsorted(middles, abs(x))
     tie = middles[np.minimum(code, len(middles) - 1)] == abs(x)
     code += tie & (code % 2 == 1)
+    code = np.where(np.isnan(x), 0x7F, code)
     return (code + 0x80 * np.signbit(x)).astype(np.uint8)
 
 
 def from_f8(bits, dtype):
-    return np.where(bits < 0x80, 1.0, -1.0) * F8_VALUES[dtype][bits & 0x7F]
+    values = F8_VALUES[dtype]
+    values = np.pad(values, (0, 0x80 - len(values)), constant_values=np.nan)
+    return np.where(bits < 0x80, 1.0, -1.0) * values[bits & 0x7F]
 
 
 NUMPY_TYPES = {

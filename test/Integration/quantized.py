@@ -85,9 +85,17 @@ def cases(make):
     yield make("f8-one-hot", "f8E4M3FN", 128, (1, 1, 1, 256, 256), scale=1.0, edit=one_hot, quantized=Quantized())
     yield make("f8-sink", "f8E4M3FN", 64, (1, 4, 4, 70, 150), lse=True, sink=(0.5, -3.25, 4.0, 12.0), quantized=scales)
     yield make("f8-negative-scale", "f8E4M3FN", 64, (1, 2, 2, 70, 150), scale=-0.3, lse=True, quantized=scales)
+    for dtype in ("f8E4M3FN", "f8E5M2"):
+        fields = dict(mask="keys_before_40", edit=nan_behind_40, lse=True, quantized=Quantized(dtype, dtype))
+        yield make(f"f8-nan-behind-padding-{dtype}", dtype, 128, (2, 4, 2, 70, 170), **fields)
     yield make("f8-no-keys", "f8E4M3FN", 64, (1, 2, 2, 5, 0), lse=True, quantized=scales)
     yield make("f8-no-queries", "f8E4M3FN", 64, (1, 2, 2, 0, 5), quantized=scales)
     yield make("f8-static", "f8E4M3FN", 128, (2, 2, 2, 100, 300), static=True, quantized=scales)
+
+
+def nan_behind_40(q, k, v):
+    k[:, :, 40:] = np.nan
+    v[:, :, 40:] = np.nan
 
 
 def one_hot(q, k, v):

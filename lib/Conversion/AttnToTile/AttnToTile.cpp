@@ -582,7 +582,8 @@ private:
         tensor::SplatOp::create(builder, rowType(), minusInf),
         splat(0.0f, {blockM})};
     keys = sequences.getKeys(op.getK());
-    // The transposed keys go to the end of the tensor (verifyTarget).
+    // The transposed keys go to the end of the tensor (verifyTarget), with 0
+    // where it is padding.
     if (!op.isQuantized())
       values = sequences.getKeys(op.getV(), countVisibleKeys());
     loop = tile::KVLoopOp::create(

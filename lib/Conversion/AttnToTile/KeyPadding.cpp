@@ -6,17 +6,31 @@
 using namespace mlir;
 using namespace mlir::attn;
 
+/// The limits that all queries of some heads have in common: of a batch, and of
+/// one head if `hasHead`.
+static SmallVector<KeyLimit> getCommonLimits(Region &rule, bool hasHead) {
+  RuleInputs inputs;
+  SmallVector<KeyLimit> limits =
+      findKeyLimits(rule.front().getTerminator()->getOperand(0),
+                    /*key=*/rule.getArgument(3));
+  unsigned known = kBatch | (hasHead ? kHead : 0);
+  llvm::erase_if(limits, [&](const KeyLimit &limit) {
+    return (inputs.get(limit.bound) & ~known) != 0;
+  });
+  return limits;
+}
+
+bool attn::hidesKeys(Region &rule, bool hasHead) {
+  return !getCommonLimits(rule, hasHead).empty();
+}
+
 Value attn::countVisibleKeys(ImplicitLocOpBuilder &builder, Region &rule,
                              const RuleContext &context) {
-  RuleInputs inputs;
   RuleCloner cloner(rule, context, /*query=*/Value(), /*key=*/Value());
-  // What all queries of the program's heads have in common.
-  unsigned known = (context.batch ? kBatch : 0) | (context.head ? kHead : 0);
-  SmallVector<KeyLimit> limits;
-  for (KeyLimit limit :
-       findKeyLimits(rule.front().getTerminator()->getOperand(0),
-                     /*key=*/rule.getArgument(3)))
-    if ((inputs.get(limit.bound) & ~known) == 0)
-      limits.push_back({cloner.clone(builder, limit.bound), limit.isInclusive});
-  return limits.empty() ? Value() : countKeys(builder, limits, context.kvLen);
+  SmallVector<KeyLimit> limits = getCommonLimits(rule, context.head != nullptr);
+  if (limits.empty())
+    return {};
+  for (KeyLimit &limit : limits)
+    limit.bound = cloner.clone(builder, limit.bound);
+  return countKeys(builder, limits, context.kvLen);
 }

@@ -17,6 +17,9 @@ namespace mlir::attn {
 Value countVisibleKeys(ImplicitLocOpBuilder &builder, Region &rule,
                        const RuleContext &context);
 
+/// Whether there is such a number for all queries of one head, or of several.
+bool hidesKeys(Region &rule, bool hasHead);
+
 } // namespace mlir::attn
 
 #endif // ATTN_LIB_CONVERSION_ATTNTOTILE_KEYPADDING_H

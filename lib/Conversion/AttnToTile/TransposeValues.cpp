@@ -6,12 +6,15 @@
 // against 4 * N * N * D operations.
 //
 // It also puts the keys in the order in which a thread holds weights
-// (#tile.operand), so that weights need no exchange between threads.
+// (#tile.operand), so that weights need no exchange between threads, and zeros
+// where a mask hides keys from all queries.
 //
 //===----------------------------------------------------------------------===//
 
 #include "TransposeValues.h"
+#include "KeyPadding.h"
 #include "attn/Dialect/Tile/IR/TileOps.h"
+#include "attn/Dialect/Tile/Transforms/MemrefParts.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/Support/MathExtras.h"
@@ -29,7 +32,7 @@ constexpr int64_t kRowGranule = 16;
 class TransposeBuilder {
 public:
   TransposeBuilder(AttentionOp op, SymbolTable &symbols)
-      : v(op.getV()), type(cast<MemRefType>(op.getV().getType())),
+      : op(op), v(op.getV()), type(cast<MemRefType>(op.getV().getType())),
         symbols(symbols), host(op.getLoc(), op),
         builder(op.getLoc(), op.getContext()) {}
 
@@ -39,13 +42,18 @@ public:
     llvm::raw_string_ostream(name)
         << "fused_transpose_v_" << type.getElementType() << "_d"
         << getHeadDim();
-    kernel = tile::KernelOp::create(
-        builder, name, TypeRange{type, result.getType()}, kNumWarps);
+    operands = {v, result};
+    if (hidesKeys()) {
+      operands.push_back(op.getQ());
+      llvm::append_range(operands, op.getCaptures());
+    }
+    kernel = tile::KernelOp::create(builder, name,
+                                    ValueRange(operands).getTypes(), kNumWarps);
     builder.setInsertionPointToStart(&kernel.getBody().front());
     buildBody();
     // The table makes the name unique.
     symbols.insert(kernel);
-    launch(result);
+    launch();
     return result;
   }
 
@@ -92,12 +100,12 @@ private:
     return memref::AllocOp::create(host, result, sizes);
   }
 
-  void launch(Value result) {
+  void launch() {
     Value heads = product({getHostSize(0), index(getNumHeads())});
     Value grid = product({heads, getHostTiles()});
     Value bytes = product({heads, getHostSize(2), index(2 * getHeadDim())});
-    tile::LaunchOp::create(host, kernel.getSymName(), grid,
-                           ValueRange{v, result}, bytes, index(0));
+    tile::LaunchOp::create(host, kernel.getSymName(), grid, operands, bytes,
+                           index(0));
   }
 
   //===--------------------------------------------------------------------===//
@@ -132,12 +140,37 @@ private:
     return binary<arith::OrIOp>(fixed, binary<arith::OrIOp>(thread, block));
   }
 
+  /// A KV head is several query heads'.
+  bool hidesKeys() {
+    return op.hasMaskMod() &&
+           attn::hidesKeys(op.getMaskMod(), /*hasHead=*/false);
+  }
+
+  Value getSize(Value memref, int64_t dim) {
+    return arith::IndexCastOp::create(
+        builder, builder.getI32Type(),
+        memref::DimOp::create(builder, memref, dim));
+  }
+
+  /// What the mask hides from all queries of `batch` is 0.
+  Value endAtPadding(Value source, Value batch) {
+    if (!hidesKeys())
+      return source;
+    auto extra = ValueRange(kernel.getBody().getArguments()).drop_front(2);
+    RuleContext context;
+    context.batch = batch;
+    context.qLen = getSize(extra.front(), 2);
+    context.kvLen = getSize(source, 2);
+    context.captures = llvm::to_vector(extra.drop_front());
+    Value count = countVisibleKeys(builder, op.getMaskMod(), context);
+    return tile::createPart(builder, source, /*dim=*/2, /*start=*/Value(),
+                            count);
+  }
+
   void buildBody() {
     Value source = kernel.getBody().getArgument(0);
     Value target = kernel.getBody().getArgument(1);
-    Value keys = arith::IndexCastOp::create(
-        builder, builder.getI32Type(),
-        memref::DimOp::create(builder, target, /*index=*/3));
+    Value keys = getSize(target, 3);
     Value tiles = binary<arith::DivUIOp>(keys, i32(kTileKeys));
     Value id = tile::ProgramIdOp::create(builder, builder.getI32Type());
     Value start = binary<arith::MulIOp>(binary<arith::RemUIOp>(id, tiles),
@@ -146,6 +179,7 @@ private:
     Value heads = i32(getNumHeads());
     Value head = binary<arith::RemUIOp>(headAndBatch, heads);
     Value batch = binary<arith::DivUIOp>(headAndBatch, heads);
+    source = endAtPadding(source, batch);
 
     int64_t rows = llvm::alignTo(getHeadDim(), kRowGranule);
     auto tileType =
@@ -165,8 +199,11 @@ private:
     tile::ReturnOp::create(builder);
   }
 
+  AttentionOp op;
   Value v;
   MemRefType type;
+  /// Of the kernel.
+  SmallVector<Value> operands;
   SymbolTable &symbols;
   ImplicitLocOpBuilder host, builder;
   tile::KernelOp kernel;

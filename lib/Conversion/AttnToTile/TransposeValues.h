@@ -11,7 +11,7 @@ namespace mlir::attn {
 /// Launches a kernel before `op`, whose v is in memory, that writes v as
 /// [B, Hkv, Dv, N], with keys contiguous and permuted as tile.mma's permuted_k
 /// says, and returns that memory. N is the number of keys rounded up, and what
-/// it has beyond them is 0.
+/// it has beyond them, or beyond those that some query of the batch sees, is 0.
 Value transposeValues(AttentionOp op, SymbolTable &symbols);
 
 } // namespace mlir::attn

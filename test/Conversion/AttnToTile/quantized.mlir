@@ -73,3 +73,22 @@ func.func @quantized(%q: !q, %k: !kv, %v: !kv, %o: !o, %lse: !lse,
 // CHECK: %[[SUM:.*]] = arith.addf %{{.*}}, %{{.*}} : tensor<128xf32>
 // CHECK: %[[C:.*]] = arith.constant dense<3.46573591> : tensor<128xf32>
 // CHECK: arith.subf %[[SUM]], %[[C]]
+
+// V is 0 behind padding already where it is transposed.
+// TRANSPOSE-LABEL: tile.kernel @fused_transpose_v_f8E4M3FN_d64(
+// TRANSPOSE-SAME: %[[V:[a-z0-9]+]]: memref<2x2x?x64xf8E4M3FN>, %{{[a-z0-9]+}}: memref<2x2x64x?xf8E4M3FN>, %{{[a-z0-9]+}}: memref<2x8x?x64xf8E4M3FN>, %[[LENS:[a-z0-9]+]]: memref<2xi32>
+// TRANSPOSE: %[[N:.*]] = tile.gather %[[LENS]]
+// TRANSPOSE: arith.minsi %[[N]]
+// TRANSPOSE: %[[PART:.*]] = memref.subview %[[V]]
+// TRANSPOSE: tile.gather %[[PART]]
+func.func @padded(%q: memref<2x8x?x64xf8E4M3FN>, %k: memref<2x2x?x64xf8E4M3FN>, %o: memref<2x8x?x64xbf16>, %lens: memref<2xi32>) {
+  attn.attention ins(%q, %k, %k, %lens : memref<2x8x?x64xf8E4M3FN>, memref<2x2x?x64xf8E4M3FN>, memref<2x2x?x64xf8E4M3FN>, memref<2xi32>)
+    outs(%o : memref<2x8x?x64xbf16>)
+    {schedule = #attn.schedule<block_m = 128, block_n = 96, num_stages = 2, num_warps = 12>}
+    mask_mod (%b: i32, %h: i32, %q_idx: i32, %kv_idx: i32, %l: memref<2xi32>) {
+      %n = attn.capture_load %l[%b] : memref<2xi32> -> i32
+      %r = arith.cmpi slt, %kv_idx, %n : i32
+      attn.yield %r : i1
+    }
+  return
+}
