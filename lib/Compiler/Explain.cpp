@@ -303,18 +303,24 @@ llvm::Expected<Candidate> Explainer::consider(Backend backend) {
 // Reasons
 //===----------------------------------------------------------------------===//
 
+static std::string formatKernels(int64_t count) {
+  return std::to_string(count) + (count == 1 ? " kernel" : " kernels");
+}
+
 std::string Explainer::explainFused(const Candidate &candidate) {
-  std::string text = "one fused kernel, no scores in memory";
+  std::string text = "no scores in memory";
+  if (candidate.plan)
+    text += ", " + formatKernels(candidate.countKernels());
   if (std::optional<int64_t> bytes = candidate.getBytes())
-    text += ", moves " + formatBytes(*bytes);
+    text += (candidate.countKernels() == 1 ? " that moves " : " that move ") +
+            formatBytes(*bytes);
   if (candidate.manifest.kernelTarget != explanation.target)
     text += ", that of " + candidate.manifest.kernelTarget;
   return text;
 }
 
 std::string Explainer::explainUnfused(const Candidate &candidate) {
-  const std::string kernels =
-      std::to_string(candidate.countKernels()) + " kernels";
+  const std::string kernels = formatKernels(candidate.countKernels());
   std::optional<int64_t> bytes = candidate.getBytes();
   std::optional<int64_t> fusedBytes = fused ? fused->getBytes() : std::nullopt;
   if (!bytes || !fusedBytes || *fusedBytes == 0)

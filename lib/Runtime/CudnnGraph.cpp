@@ -139,7 +139,8 @@ std::string SdpaGraph::build(cudnnHandle_t handle, const Problem &problem) {
       .set_intermediate_data_type(fe::DataType_t::FLOAT)
       .set_compute_data_type(fe::DataType_t::FLOAT);
   addAttention(problem);
-  fe::error_t error = graph.build(handle, {fe::HeurMode_t::A});
+  fe::error_t error =
+      graph.build(handle, {fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK});
   if (error.is_good())
     error = graph.get_workspace_size(workspaceBytes);
   return error.is_good() ? "" : getReason(error.get_message());

@@ -717,6 +717,24 @@ class TorchTest(unittest.TestCase):
         compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
         torch.testing.assert_close(compiled(q, k, v, sink, ends, used), model(q, k, v, sink, ends, used))
 
+    def test_compile_takes_the_backend_of_where_it_runs(self):
+        compiled = torch.compile(lambda q, k, v: attnc.attention(q, k, v), backend="aot_eager", fullgraph=True)
+        q, k, v = (torch.from_numpy(x) for x in make())
+        expected = compiled(q, k, v)
+        with attnc.backend("cudnn"):
+            with self.assertRaisesRegex(attnc.AttncError, "cuDNN needs a GPU"):
+                compiled(q, k, v)
+        torch.testing.assert_close(compiled(q, k, v), expected)
+
+        @torch.compile(backend="aot_eager")
+        def scoped(q, k, v):
+            with attnc.backend("cudnn"):
+                return attnc.attention(q, k, v)
+
+        with self.assertRaisesRegex(attnc.AttncError, "cuDNN needs a GPU"):
+            scoped(q, k, v)
+        np.testing.assert_array_equal(attnc.attention(q, k, v), expected)
+
     def test_gradients_are_refused(self):
         q, k, v = (torch.from_numpy(x) for x in make())
         q.requires_grad_()

@@ -55,6 +55,10 @@ TEST(ManifestTest, Parses) {
   EXPECT_FALSE(manifest.arguments[1].isTensor);
   EXPECT_TRUE(manifest.arguments[2].isOutput);
   EXPECT_EQ(manifest.kernels[0].dynamicSharedBytes, 65536);
+  EXPECT_FALSE(manifest.usesCudnn());
+  EXPECT_TRUE(get(Manifest::parse(
+                      edit("\"schedule\": \"m128\"", "\"library\": \"cudnn\"")))
+                  .usesCudnn());
   ASSERT_EQ(manifest.plan.size(), 5u);
   EXPECT_EQ(manifest.plan[2].arguments[4].kind, KernelArgument::Kind::Scalar);
   EXPECT_EQ(manifest.buffers[manifest.plan[3].buffer].name, "o");
@@ -89,6 +93,13 @@ TEST(ManifestTest, ErrorsNameThePathAndTheProblem) {
               "kernels[0].block[0]");
   expectError(edit("65536", "-1"), "nonnegative",
               "kernels[0].dynamic_smem_bytes");
+  expectError(edit("\"schedule\": \"m128\"", "\"library\": \"cublas\""),
+              "needs 'cudnn', or no such key", "kernels[0].library");
+  expectError(edit("\"schedule\": \"m128\"}",
+                   "\"library\": \"cudnn\"}, {\"name\": \"l\", "
+                   "\"block\": [1, 1, 1], \"cluster\": [1, 1, 1], "
+                   "\"dynamic_smem_bytes\": 0, \"static_smem_bytes\": 0}"),
+              "needs that of the first kernel", "kernels[1].library");
   expectError(edit("\"kernel\": \"k\"", "\"kernel\": \"j\""),
               "name of one of 'kernels'", "plan[2].kernel");
   const std::string pointer = "{\"type\": \"ptr\", \"buffer\": \"t0\"}";
