@@ -4,6 +4,7 @@
 #include "Cupti.h"
 #include "RecordingDevice.h"
 #include "attn/Profile/MachineCode.h"
+#include "attn/Runtime/CudnnKernel.h"
 #include "attn/Runtime/HostWork.h"
 #include "attn/Runtime/Ptxas.h"
 #include "llvm/ADT/STLExtras.h"
@@ -398,6 +399,34 @@ static KernelFacts &getOrAddFacts(RegionProfile &region, llvm::StringRef name) {
   return facts;
 }
 
+/// On the device, a library's kernel has a name of the library's own: that of
+/// the only one whose work isn't known.
+static void nameLibraryKernel(RegionProfile &region) {
+  const KernelFacts *library = region.getFacts(kCudnnKernelName);
+  if (!library)
+    return;
+  std::optional<unsigned> unknown;
+  for (const DeviceRecord &record : region.device) {
+    const llvm::StringRef name = region.names[record.name];
+    const KernelFacts *facts = region.getFacts(name);
+    if (record.activity != DeviceActivity::Kernel || record.name == unknown ||
+        (facts && facts->flops))
+      continue;
+    if (unknown)
+      return;
+    unknown = record.name;
+  }
+  if (!unknown)
+    return;
+  const KernelFacts work = *library;
+  llvm::erase_if(region.facts, [](const KernelFacts &facts) {
+    return facts.name == kCudnnKernelName;
+  });
+  KernelFacts &facts = getOrAddFacts(region, region.names[*unknown]);
+  facts.bytes = work.bytes;
+  facts.flops = work.flops;
+}
+
 void HostObserver::addFacts(RegionProfile &region, const Phase &phase) {
   int64_t launches = 0;
   for (const auto &[name, work] : works) {
@@ -409,6 +438,7 @@ void HostObserver::addFacts(RegionProfile &region, const Phase &phase) {
       facts.flops = *work.flops / work.launches;
     launches += work.launches;
   }
+  nameLibraryKernel(region);
   // Other kernels, or a graph's replay of what was launched once.
   const int64_t kernels =
       llvm::count_if(region.device, [&](const DeviceRecord &record) {
@@ -437,33 +467,15 @@ getMean(const Invocation &invocation, llvm::StringRef name,
   return sum / count;
 }
 
-/// What the kernel of `step` is called on the device: a library's has a name of
-/// the library's own, which is known if nothing else ran.
-static llvm::StringRef getDeviceName(const RegionProfile &region,
-                                     const Invocation &invocation,
-                                     const TimedStep &step) {
-  if (!invocation.getExecutable().getManifest().usesCudnn())
-    return step.name;
-  std::optional<unsigned> only;
-  for (const DeviceRecord &record : region.device) {
-    if (record.activity != DeviceActivity::Kernel)
-      continue;
-    if (only && *only != record.name)
-      return step.name;
-    only = record.name;
-  }
-  return only ? llvm::StringRef(region.names[*only]) : step.name;
-}
-
 void attn::addFacts(RegionProfile &region, const Invocation &invocation) {
   for (const TimedStep &step : invocation.getSteps()) {
     if (step.kind != Step::Kind::Launch)
       continue;
-    KernelFacts &facts =
-        getOrAddFacts(region, getDeviceName(region, invocation, step));
+    KernelFacts &facts = getOrAddFacts(region, step.name);
     facts.bytes = getMean(invocation, step.name, &TimedStep::bytes);
     facts.flops = getMean(invocation, step.name, &TimedStep::flops);
   }
+  nameLibraryKernel(region);
   region.minBytes = invocation.getMinBytes();
   region.maxIntermediateBytes = invocation.getMaxIntermediateBytes();
 }

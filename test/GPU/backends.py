@@ -244,6 +244,7 @@ def check_plans(checks):
     print(text, flush=True)
     checks.check("the profile has a plan", "plan" in text and "cuDNN's graph" in json.dumps(profile.data), text)
     checks.check("and one kernel", profile.expect("cuDNN:kernels=1,cuDNN:copies=0"), text)
+    checks.check("whose bytes and FLOPs are known", profile.expect("cuDNN:bound=compute"), text)
 
 
 def check_streams_and_graphs(checks):

@@ -2,6 +2,8 @@
 
 #include "attn/Profile/Profiler.h"
 #include "attn/Profile/Summary.h"
+#include "attn/Runtime/CudnnKernel.h"
+#include "attn/Runtime/HostWork.h"
 #include <gtest/gtest.h>
 
 using namespace attn;
@@ -97,6 +99,32 @@ TEST_F(ProfilerTest, StartsEachRegionAfresh) {
     EXPECT_EQ(llvm::cantFail(profiler.end()).device.size(), 1u);
     launch();
   }
+}
+
+TEST_F(ProfilerTest, KnowsTheWorkOfALibrarysKernel) {
+  BoundPlan plan;
+  TimedStep step = {};
+  step.kind = Step::Kind::Launch;
+  step.name = kCudnnKernelName.str();
+  step.bytes = 10, step.flops = 20;
+  plan.steps.push_back(step);
+  // On the device it has another name.
+  auto record = [&](int launches) {
+    llvm::cantFail(profiler.begin("region", "cpu"));
+    profiler.beginPhase("steady");
+    getHostWorkObserver()->onLaunch(plan, /*skipsPrepass=*/false);
+    for (int i = 0; i < launches; ++i)
+      launch();
+    llvm::cantFail(profiler.endPhase(1));
+    return llvm::cantFail(profiler.end());
+  };
+  const RegionProfile region = record(/*launches=*/1);
+  ASSERT_TRUE(region.getFacts("spin"));
+  EXPECT_EQ(region.getFacts("spin")->bytes, 10);
+  EXPECT_EQ(region.getFacts("spin")->flops, 20);
+  EXPECT_FALSE(region.getFacts(kCudnnKernelName));
+  // Nothing ran: nothing is renamed.
+  EXPECT_TRUE(record(/*launches=*/0).getFacts(kCudnnKernelName));
 }
 
 TEST_F(ProfilerTest, DescribesACpu) {
