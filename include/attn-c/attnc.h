@@ -48,6 +48,13 @@ typedef struct attnc_options {
      default: that of attnc_push_backend, else `variant`. One that is named and
      can't serve the operator is an error. */
   const char *backend;
+  /** Told, on any thread, of what is no error but slower than it could be: that
+      a kernel isn't kept on disk, and why; that a tensor can't be accessed
+     where it lies by the GPU's copy engine, so that another kernel is compiled.
+     It and `remark_context`, its first argument, are kept as long as the
+     process runs, as kernels are. Null: nobody. */
+  void (*on_remark)(void *context, const char *text);
+  void *remark_context;
 } attnc_options;
 
 /** From now on, what this thread compiles without a backend of its own gets

@@ -70,6 +70,17 @@ llvm::Expected<KernelOptions> capi::getOptions(const attnc_options *caller) {
     if (llvm::StringRef(given.cache_dir) != "off")
       options.cache.emplace(given.cache_dir);
   }
+  if (given.on_remark) {
+    auto tell = [given](const llvm::Twine &text) {
+      given.on_remark(given.remark_context, text.str().c_str());
+    };
+    options.onCacheFailure = [tell](llvm::StringRef reason) {
+      tell("the compiled kernel isn't kept: " + reason);
+    };
+    options.onSecondKernel = [tell](llvm::StringRef reason) {
+      tell(reason + "; another kernel is compiled, sm_80's, which is slower");
+    };
+  }
   return options;
 }
 

@@ -15,13 +15,13 @@ import sys as _sys
 from ._attention import attention, explain
 from ._backend import Explanation, backend
 from ._kernel import Kernel, compile
-from ._library import AttncError, version
+from ._library import AttncError, AttncWarning, version
 from ._profile import Profile, profile
 
 if "torch" in _sys.modules:
     from . import _torch  # noqa: F401
 
 __all__ = [
-    "AttncError", "Explanation", "Kernel", "Profile", "attention", "backend", "compile", "explain", "profile", "version",
+    "AttncError", "AttncWarning", "Explanation", "Kernel", "Profile", "attention", "backend", "compile", "explain", "profile", "version",
 ]  # fmt: skip
 __version__ = "0.1.0"

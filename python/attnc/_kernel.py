@@ -5,7 +5,7 @@ import json
 import os
 
 from . import _backend, _replay, _tensors
-from ._library import Options, last_error, library
+from ._library import Options, last_error, library, on_remark, remarks, warn
 
 _MAX_RANK = 8
 # Of inputs, whose outputs' shapes a kernel remembers.
@@ -82,6 +82,8 @@ class Kernel:
             stream = stream.cuda_stream
         if _launch(self.handle, stream, pointers, None, len(views), int(captures_unchanged)):
             raise last_error()
+        if remarks:
+            warn()
         result = outputs[0] if len(outputs) == 1 else tuple(outputs)
         if self._has_scalars or not _replay.can_replay((*(given or tensors), *outputs)):
             return result, None
@@ -134,7 +136,7 @@ def _make_options(target, variant, backend, entry, device, cache_dir):
     return Options(
         ctypes.sizeof(Options), variant.encode() if variant else None, target.encode(),
         entry.encode() if entry else None, os.fsencode(cache_dir) if cache_dir else None, device,
-        backend.encode() if backend else None,
+        backend.encode() if backend else None, on_remark, None,
     )  # fmt: skip
 
 
@@ -156,6 +158,8 @@ def compile(mlir_text, target="native", variant=None, *, backend=None, entry=Non
     text = mlir_text.encode()
     options = _make_options(target, variant, backend, entry, device, cache_dir)
     handle = library.attnc_compile(text, len(text), ctypes.byref(options))
+    if remarks:
+        warn()
     if not handle:
         raise last_error()
     return Kernel(handle)

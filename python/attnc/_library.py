@@ -1,7 +1,10 @@
 """libattnc.so through ctypes (include/attn-c/attnc.h)."""
 
+import collections
 import ctypes
 import os
+import sys
+import warnings
 
 
 class AttncError(RuntimeError):
@@ -19,7 +22,28 @@ class Options(ctypes.Structure):
         ("cache_dir", ctypes.c_char_p),
         ("device", ctypes.c_int),
         ("backend", ctypes.c_char_p),
+        ("on_remark", ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)),
+        ("remark_context", ctypes.c_void_p),
     ]
+
+
+class AttncWarning(RuntimeWarning):
+    """What works, but slower than it could."""
+
+
+#: What the library had to say, until warn() is called: in a callback, nothing can be raised.
+remarks = collections.deque()
+#: Kept as long as the library may call it.
+on_remark = dict(Options._fields_)["on_remark"](lambda _, text: remarks.append(text.decode()))
+
+
+def warn():
+    """Passes on what the library had to say, as from the package's caller."""
+    depth, frame = 1, sys._getframe()
+    while frame and frame.f_globals.get("__package__") == __package__:
+        depth, frame = depth + 1, frame.f_back
+    while remarks:
+        warnings.warn(remarks.popleft(), AttncWarning, stacklevel=depth)
 
 
 _NAME = "libattnc.so"

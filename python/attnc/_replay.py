@@ -10,7 +10,7 @@ import ctypes
 import sys
 
 from . import _tensors
-from ._library import last_error, library, python_library
+from ._library import last_error, library, python_library, remarks, warn
 
 _launch = library.attnc_launch_with
 _MAX_REPLAYS = 256
@@ -160,6 +160,8 @@ class _ObjectReplay(_Replay):
             return None
         if status:
             raise last_error()
+        if remarks:
+            warn()
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
 
@@ -186,6 +188,8 @@ class _AddressReplay(_Replay):
         addresses = self._addresses(*[tensor.data_ptr() for tensor in tensors])
         if _launch(self._handle, stream, self._descriptors, addresses, len(addresses), flags):
             raise last_error()
+        if remarks:
+            warn()
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
 

@@ -377,6 +377,16 @@ class KernelTest(unittest.TestCase):
                 os.truncate(os.path.join(folder, entry), 100)
 
 
+    def test_warns_where_kernels_cant_be_kept(self):
+        with tempfile.TemporaryDirectory() as root:
+            path = os.path.join(root, "file")
+            with open(path, "w"):
+                pass
+            with self.assertWarnsRegex(attnc.AttncWarning, "the compiled kernel isn't kept: .*file") as caught:
+                attnc.compile(TEXT.replace("@scaled", "@unkept"), target="cpu", cache_dir=path)
+            self.assertEqual(caught.filename, __file__)
+
+
 class ExchangeAPI(ctypes.Structure):
     """DLPack's, of a package whose tensors are numpy's."""
 

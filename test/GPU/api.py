@@ -17,6 +17,7 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 
 import torch
 import torch.nn.functional as F
@@ -220,6 +221,21 @@ def check_graphs(checks, kernel):
     checks.check("launch beside a replay", torch.equal(eager, expected))
 
 
+def check_layouts(checks, kernel):
+    """A tensor that TMA can't access gets another kernel, and a warning."""
+    q, k, v = make()
+    visible = torch.ones(1000, 1000, device="cuda").tril() > 0
+    shifted = torch.empty(k.numel() + 1, device="cuda", dtype=k.dtype)[1:].view(k.shape).copy_(k)
+    for is_first in (True, False):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            error = error_of(kernel(q, shifted, v), expect(q, k, v, visible=visible)[0])
+        checks.check("shifted tensor", error < 4e-3, f"{error}")
+        texts = [str(w.message) for w in caught if w.category is attnc.AttncWarning]
+        is_right = len(texts) == 1 and "argument 'k'" in texts[0] if is_first else not texts
+        checks.check("warning of another kernel", is_right, f"first: {is_first}: {texts}")
+
+
 def check_threads(checks, kernel):
     wrong = []
 
@@ -328,6 +344,8 @@ def main():
         check_sequences(checks)
     check_streams(checks, kernel)
     check_graphs(checks, kernel)
+    if kernel.manifest.get("kernel_target", kernel.manifest["target"]) == "sm_90a":
+        check_layouts(checks, kernel)
     check_threads(checks, kernel)
     check_refusals(checks, kernel)
     measure(checks, kernel)
