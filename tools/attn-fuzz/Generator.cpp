@@ -284,9 +284,9 @@ std::string attn::generateAttention(Random &random) {
   int64_t heads = kvHeads * random.pick({1, 1, 2, 3, 6});
   int64_t dim = random.percent(90)
                     ? random.pick({8, 32, 40, 64, 96, 128, 192, 256})
-                    : random.pick({0, 1, 12, 31, 264});
+                    : random.pick({0, 1, 12, 31, 264, 576, 584});
   int64_t valueDim =
-      random.percent(80) ? dim : random.pick({0, 31, 32, 64, 192});
+      random.percent(80) ? dim : random.pick({0, 31, 32, 64, 192, 512});
   std::string batch = size({0, 1, 2, 5});
   std::string queries = size({0, 1, 2, 7, 16, 63, 64, 65, 128, 300});
   std::string keys = size({0, 1, 2, 7, 16, 63, 64, 65, 128, 300});
