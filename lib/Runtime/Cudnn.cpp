@@ -22,6 +22,9 @@ static constexpr size_t kMinVersion = 90000;
 /// Of a kernel that are kept.
 static constexpr size_t kMaxPlans = 64;
 
+/// Of addresses, and of the strides of 16-bit tensors: what cuDNN is told.
+static constexpr int64_t kAlignment = 16;
+
 //===----------------------------------------------------------------------===//
 // The library
 //===----------------------------------------------------------------------===//
@@ -293,6 +296,42 @@ Call ParameterReader::read() {
   return call;
 }
 
+static llvm::Error getAlignmentError(llvm::StringRef name,
+                                     const llvm::Twine &what) {
+  return llvm::createStringError("cuDNN can't access '" + name + "': " + what);
+}
+
+static llvm::Error checkStrides(const cudnn::Problem &problem) {
+  const std::pair<const char *, const cudnn::TensorShape *> tensors[] = {
+      {"q", &problem.q},
+      {"k", &problem.k},
+      {"v", &problem.v},
+      {"o", &problem.o}};
+  for (auto [name, shape] : tensors)
+    for (unsigned dim = 0; dim < 3; ++dim) {
+      const int64_t bytes = shape->strides[dim] * getByteSize(problem.dtype);
+      if (shape->sizes[dim] > 1 && bytes % kAlignment != 0)
+        return getAlignmentError(
+            name, "the stride of dimension " + llvm::Twine(dim) + " is " +
+                      llvm::Twine(bytes) + " bytes, no multiple of " +
+                      llvm::Twine(kAlignment));
+    }
+  return llvm::Error::success();
+}
+
+static llvm::Error checkAddresses(const cudnn::Addresses &addresses) {
+  const std::pair<const char *, const void *> tensors[] = {
+      {"q", addresses.q}, {"k", addresses.k},     {"v", addresses.v},
+      {"o", addresses.o}, {"lse", addresses.lse}, {"bias", addresses.bias}};
+  for (auto [name, address] : tensors)
+    if (const auto bits = reinterpret_cast<uintptr_t>(address);
+        bits % kAlignment != 0)
+      return getAlignmentError(
+          name, "its base lies " + llvm::Twine(bits % kAlignment) +
+                    " bytes past a multiple of " + llvm::Twine(kAlignment));
+  return llvm::Error::success();
+}
+
 llvm::Expected<std::unique_ptr<CudnnKernel::Plan>>
 CudnnKernel::makePlan(const cudnn::Problem &problem) {
   HostWorkTimer timer(HostWork::Plan);
@@ -334,6 +373,8 @@ CudnnKernel::getPlan(llvm::StringRef key, const cudnn::Problem &problem,
                      bool isCapturing) {
   if (auto found = plans.find(key); found != plans.end())
     return found->second.get();
+  if (llvm::Error error = checkStrides(problem))
+    return std::move(error);
   cuda::ScopedRelaxedCapture relaxed(context.driver);
   llvm::Expected<std::unique_ptr<Plan>> plan = makePlan(problem);
   if (!plan)
@@ -391,6 +432,8 @@ llvm::Error CudnnKernel::launch(int64_t, llvm::MutableArrayRef<void *> params,
   if (!reader.isComplete())
     return getParameterError();
   Call call = reader.read();
+  if (llvm::Error error = checkAddresses(call.addresses))
+    return error;
   llvm::Expected<bool> isCapturing = device.isCapturing(stream);
   if (!isCapturing)
     return isCapturing.takeError();

@@ -203,6 +203,13 @@ def check_conditions(checks):
         checks.check(f"{name} is explained", reason in explanation["cudnn"]["reason"], str(explanation))
         # The default serves it.
         attnc.attention(*tensors, **arguments)
+    odd = torch.randn(q.numel() + 1, device="cuda", dtype=q.dtype)[1:].view(q.shape)
+    reason = "can't access 'q': its base lies 2 bytes past a multiple of 16"
+    checks.raises("an odd base is refused", reason, lambda: attnc.attention(odd, k, v, backend="cudnn"))
+    rows = torch.randn(2, 8, 512, 68, device="cuda", dtype=q.dtype)[..., :64]
+    reason = "can't access 'k': the stride of dimension 2 is 136 bytes"
+    checks.raises("odd strides are refused", reason, lambda: attnc.attention(q, rows, v, backend="cudnn"))
+    checks.check("odd strides are explained", reason in str(attnc.explain(q, rows, v)), str(attnc.explain(q, rows, v)))
 
 
 def check_scopes(checks):

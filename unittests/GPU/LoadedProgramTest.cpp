@@ -3,6 +3,7 @@
 #include "attn/Compiler/LoadedProgram.h"
 #include "../Runtime/TestUtils.h"
 #include "attn/Compiler/CompiledKernel.h"
+#include "attn/Runtime/CudnnKernel.h"
 #include "attn/Runtime/Launcher.h"
 #include "attn/Runtime/Random.h"
 #include "attn/Runtime/TensorMaps.h"
@@ -56,8 +57,17 @@ public:
                      Stream stream) override {
     return host->memset(dst, value, bytes, stream);
   }
-  llvm::Error launch(LoadedKernel &, int64_t, llvm::MutableArrayRef<void *>,
-                     Stream) override {
+  llvm::Expected<std::unique_ptr<LoadedModule>> loadCudnn() override {
+    if (!hasCudnn)
+      return Device::loadCudnn();
+    return std::make_unique<FakeModule>();
+  }
+  llvm::Error launch(LoadedKernel &, int64_t grid,
+                     llvm::MutableArrayRef<void *> params, Stream) override {
+    lastGrid = grid;
+    lastParams.clear();
+    for (const void *param : params)
+      lastParams.push_back(*static_cast<const uint64_t *>(param));
     return llvm::Error::success();
   }
   llvm::Expected<std::unique_ptr<Event>> createEvent() override {
@@ -75,6 +85,10 @@ public:
   std::vector<std::string> images;
   std::vector<TensorMapShape> maps;
   bool refusesMaps = false;
+  bool hasCudnn = false;
+  int64_t lastGrid = 0;
+  /// Of the last launch; less than 8 bytes are the lower ones.
+  std::vector<uint64_t> lastParams;
 
 private:
   struct FakeModule : LoadedModule {
@@ -123,11 +137,13 @@ func.func @f(%q: !t {attn.name = "q"}, %k: !t {attn.name = "k"},
   }
 
   std::unique_ptr<LoadedProgram> load(Device &device,
-                                      llvm::StringRef element = "bf16") {
+                                      llvm::StringRef element = "bf16",
+                                      Backend backend = Backend::Fused) {
     auto module =
         mlir::parseSourceString<mlir::ModuleOp>(getText(element), &context);
     CompileOptions options;
     options.target = "sm_90a";
+    options.setBackend(backend);
     return get(LoadedProgram::create(*module, options, device));
   }
 
@@ -226,6 +242,51 @@ TEST_F(LoadedProgramTest, F32RunsTheKernelsOfSM80) {
   EXPECT_EQ(manifest.target, "sm_90a");
   EXPECT_EQ(manifest.kernelTarget, "sm_80");
   EXPECT_TRUE(contains(messages, "'f32' runs the kernel of sm_80 on sm_90a"));
+}
+
+TEST_F(LoadedProgramTest, CallsCudnnWithSizesAndStrides) {
+  FakeGpu device;
+  device.hasCudnn = true;
+  auto program = load(device, "bf16", Backend::Cudnn);
+  EXPECT_TRUE(device.images.empty());
+  std::vector<Tensor> arguments;
+  for (int i = 0; i < 4; ++i)
+    arguments.push_back(make(kBatch, kLength + (i == 1 || i == 2), {0, 72}));
+  auto invocation = get(program->bind(arguments));
+  ASSERT_FALSE(invocation->run());
+  EXPECT_EQ(device.lastGrid, 1);
+  const std::vector<uint64_t> &params = device.lastParams;
+  ASSERT_EQ(params.size(), CudnnNumParameters + 4u * 8);
+  auto getI32 = [&](size_t index) {
+    return static_cast<int32_t>(params[index]);
+  };
+  EXPECT_EQ(getI32(CudnnDType), static_cast<int32_t>(DType::BF16));
+  EXPECT_EQ(getI32(CudnnFlags), 0);
+  EXPECT_EQ(getI32(CudnnLeft), kCudnnUnbounded);
+  EXPECT_EQ(getI32(CudnnRight), kCudnnUnbounded);
+  EXPECT_EQ(llvm::bit_cast<float>(getI32(CudnnScale)), 0.125f);
+  for (int i = 0; i < 4; ++i) {
+    // Behind the address.
+    const size_t first = CudnnNumParameters + 8 * i + 1;
+    const int64_t length = kLength + (i == 1 || i == 2);
+    const int32_t sizes[] = {kBatch, kHeads, static_cast<int32_t>(length),
+                             kHeadDim};
+    for (int dim = 0; dim < 4; ++dim)
+      EXPECT_EQ(getI32(first + dim), sizes[dim]) << i;
+    EXPECT_EQ(params[first + 4], uint64_t(kHeads * length * 72));
+    EXPECT_EQ(params[first + 5], uint64_t(length * 72));
+    EXPECT_EQ(params[first + 6], 72u);
+  }
+}
+
+TEST_F(LoadedProgramTest, SaysWhereThereIsNoCudnn) {
+  FakeGpu device;
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(getText(), &context);
+  CompileOptions options;
+  options.target = "sm_90a";
+  options.setBackend(Backend::Cudnn);
+  EXPECT_EQ(getError(LoadedProgram::create(*module, options, device)),
+            "cuDNN needs a GPU, this is fake");
 }
 
 TEST_F(LoadedProgramTest, LauncherRefusesTheLayout) {

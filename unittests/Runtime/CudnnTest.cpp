@@ -1,7 +1,7 @@
 //===- CudnnTest.cpp - cuDNN where there is none --------------------------===//
 
-#include "attn/Runtime/CudnnKernel.h"
 #include "TestUtils.h"
+#include "attn/Runtime/CudnnKernel.h"
 #include "attn/Runtime/Device.h"
 #include <cstdlib>
 
