@@ -280,6 +280,17 @@ def listed_masks():
         yield Case(f"listed-all-hidden-{dtype}", dtype, 64, (1, 2, 2, 200, 300), mask="nothing", lse=True, variants=("fused",))
 
 
+def key_intervals():
+    """Masks that become intervals of columns, at lengths of several tiles, whole and ragged."""
+    shapes = ((1, 2, 2, 450, 470), (1, 2, 2, 384, 512), (1, 2, 1, 200, 700))
+    for n, (mask, shape) in enumerate(itertools.product(rules.KEY_INTERVALS, shapes)):
+        dtype = ("bf16", "f16", "bf16", "f32")[n % 4]
+        name = f"key-intervals-{dtype}-{mask}-" + "x".join(map(str, shape))
+        # The others take masks as they are.
+        variants = VARIANTS if n % 3 == 0 else ("fused",)
+        yield Case(name, dtype, (64, 128)[n // 2 % 2], shape, None, mask, lse=True, variants=variants)
+
+
 # Several tiles both ways, in rows that TMA can copy (multiples of 16 bytes) and, with 1001, that it can't.
 PLANE_SHAPES = ((2, 4, 2, 400, 656), (1, 2, 2, 1000, 1000), (2, 2, 1, 208, 1001), (3, 6, 3, 136, 384))
 
@@ -475,5 +486,5 @@ def decode():
 
 
 def all_cases():
-    basic = [*matrix(), *head_dims(), *reported(), *score_terms(), *captures(), *bounded_masks(), *listed_masks(), *planes()]
+    basic = [*matrix(), *head_dims(), *reported(), *score_terms(), *captures(), *bounded_masks(), *listed_masks(), *planes(), *key_intervals()]
     return [*basic, *sinks(), *sequences(), *quantized(), *decode(), *latent()]

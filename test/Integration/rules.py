@@ -178,7 +178,145 @@ def _key_is_not(key):
     )
 
 
+def _neighborhood(width, radius, offset=0):
+    """In rows of `width`, from `radius` before to `radius` behind, at a border as many; queries begin at `offset`."""
+
+    def near(i, j):
+        center = np.clip(i, radius, width - 1 - radius)
+        return abs(j - center) <= radius
+
+    return (
+        f"""
+      %width = arith.constant {width} : i32
+      %radius = arith.constant {radius} : i32
+      %minus_radius = arith.constant {-radius} : i32
+      %last_center = arith.constant {width - 1 - radius} : i32
+      %offset = arith.constant {offset} : i32
+      %position = arith.addi %q_idx, %offset : i32
+      %q_row = arith.divsi %position, %width : i32
+      %k_row = arith.divsi %kv_idx, %width : i32
+      %rows = arith.subi %k_row, %q_row : i32
+      %rows_apart = math.absi %rows : i32
+      %c0 = arith.cmpi sle, %rows_apart, %radius : i32
+      %q_column = arith.remsi %position, %width : i32
+      %inside = arith.maxsi %q_column, %radius : i32
+      %column = arith.minsi %inside, %last_center : i32
+      %k_column = arith.remui %kv_idx, %width : i32
+      %columns = arith.subi %k_column, %column : i32
+      %c1 = arith.cmpi sge, %columns, %minus_radius : i32
+      %c2 = arith.cmpi sge, %radius, %columns : i32
+      %c3 = arith.andi %c1, %c2 : i1
+      %r = arith.andi %c0, %c3 : i1""",
+        lambda b, h, i, j, nq, nk: (abs(j // width - (i + offset) // width) <= radius)
+        & near((i + offset) % width, j % width),
+    )
+
+
+# What comparisons ask of the key, in all forms that become intervals of columns, and some that don't.
+KEY_INTERVALS = {
+    "neighborhood_128": _neighborhood(128, 3),
+    "neighborhood_100": _neighborhood(100, 1),
+    "neighborhood_48": _neighborhood(48, 2, offset=150),
+    "neighborhood_20": _neighborhood(20, 4),
+    "near": (
+        """
+      %distance = arith.subi %kv_idx, %q_idx : i32
+      %apart = math.absi %distance : i32
+      %size = arith.constant 17 : i32
+      %r = arith.cmpi slt, %apart, %size : i32""",
+        lambda b, h, i, j, nq, nk: abs(j - i) < 17,
+    ),
+    "near_without_sign": (
+        _POSITION
+        + """
+      %distance = arith.subi %pos, %kv_idx : i32
+      %nine = arith.constant 9 : i32
+      %behind = arith.addi %distance, %nine : i32
+      %size = arith.constant 150 : i32
+      %r = arith.cmpi ule, %behind, %size : i32""",
+        lambda b, h, i, j, nq, nk: (0 <= i + nk - nq - j + 9) & (i + nk - nq - j + 9 <= 150),
+    ),
+    # A bound that can't be added to the position in 32 bits.
+    "any_distance": (
+        """
+      %distance = arith.subi %kv_idx, %q_idx : i32
+      %most = arith.constant 2147483647 : i32
+      %least = arith.constant -40 : i32
+      %c0 = arith.cmpi sle, %distance, %most : i32
+      %c1 = arith.cmpi sgt, %distance, %least : i32
+      %r = arith.andi %c0, %c1 : i1""",
+        lambda b, h, i, j, nq, nk: j - i > -40,
+    ),
+    # Sums that wrap, and so hide every key.
+    "wraps": (
+        """
+      %most = arith.constant 2147483647 : i32
+      %far = arith.addi %q_idx, %most : i32
+      %c0 = arith.cmpi sle, %kv_idx, %far : i32
+      %zero = arith.constant 0 : i32
+      %is_first = arith.cmpi eq, %q_idx, %zero : i32
+      %r = arith.ori %c0, %is_first : i1""",
+        lambda b, h, i, j, nq, nk: i == 0,
+    ),
+    "first_and_last": (
+        _POSITION
+        + """
+      %four = arith.constant 4 : i32
+      %size = arith.constant 30 : i32
+      %first = arith.subi %pos, %size : i32
+      %c0 = arith.cmpi ult, %kv_idx, %four : i32
+      %c1 = arith.cmpi sge, %kv_idx, %first : i32
+      %c2 = arith.cmpi sge, %pos, %kv_idx : i32
+      %c3 = arith.ori %c0, %c1 : i1
+      %r = arith.andi %c2, %c3 : i1""",
+        lambda b, h, i, j, nq, nk: ((j < 4) | (j >= i + nk - nq - 30)) & (j <= i + nk - nq),
+    ),
+    "chunks": (
+        """
+      %size = arith.constant 70 : i32
+      %a = arith.divsi %q_idx, %size : i32
+      %d = arith.floordivsi %kv_idx, %size : i32
+      %c0 = arith.cmpi eq, %d, %a : i32
+      %first = arith.constant 2 : i32
+      %c1 = arith.cmpi slt, %d, %first : i32
+      %r = arith.ori %c0, %c1 : i1""",
+        lambda b, h, i, j, nq, nk: (j // 70 == i // 70) | (j // 70 < 2),
+    ),
+    # Of quotients and remainders that no key has.
+    "no_quotient": (
+        """
+      %size = arith.constant 60 : i32
+      %a = arith.divsi %kv_idx, %size : i32
+      %d = arith.remsi %kv_idx, %size : i32
+      %three = arith.constant 3 : i32
+      %least = arith.subi %a, %three : i32
+      %sixty = arith.constant 60 : i32
+      %c0 = arith.cmpi slt, %a, %least : i32
+      %below = arith.subi %q_idx, %sixty : i32
+      %c1 = arith.cmpi sgt, %d, %below : i32
+      %c2 = arith.cmpi sge, %a, %below : i32
+      %c3 = arith.andi %c1, %c2 : i1
+      %r = arith.ori %c0, %c3 : i1""",
+        lambda b, h, i, j, nq, nk: (j % 60 > i - 60) & (j // 60 >= i - 60),
+    ),
+    "scattered_in_window": (
+        """
+      %size = arith.constant 90 : i32
+      %two = arith.constant 2 : i32
+      %zero = arith.constant 0 : i32
+      %distance = arith.subi %q_idx, %kv_idx : i32
+      %odd = arith.remsi %distance, %two : i32
+      %c0 = arith.cmpi eq, %odd, %zero : i32
+      %c1 = arith.cmpi sge, %distance, %zero : i32
+      %c2 = arith.cmpi slt, %distance, %size : i32
+      %c3 = arith.andi %c1, %c2 : i1
+      %r = arith.andi %c0, %c3 : i1""",
+        lambda b, h, i, j, nq, nk: ((i - j) % 2 == 0) & (j <= i) & (i - j < 90),
+    ),
+}
+
 MASKS = {
+    **KEY_INTERVALS,
     "causal": (
         _POSITION
         + """

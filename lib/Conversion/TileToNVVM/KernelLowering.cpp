@@ -496,9 +496,12 @@ LogicalResult KernelLowering::lowerElementwise(Operation *op) {
   }
   if (auto compare = dyn_cast<arith::CmpIOp>(op);
       compare && isColumnCompare(compare)) {
-    lowerColumnCompare(compare);
+    if (!keepColumnBits(op, compareColumnBits(compare)))
+      lowerColumnCompare(compare);
     return success();
   }
+  if (keepColumnBits(op, combineColumnBits(op)) || lowerSelectByColumnBits(op))
+    return success();
   if (lowerColumnSum(op))
     return success();
   if (auto product = dyn_cast<arith::MulFOp>(op);
@@ -512,11 +515,21 @@ LogicalResult KernelLowering::lowerElementwise(Operation *op) {
   RankedTensorType type = getTileType(result);
   SmallVector<SmallVector<Value>> operands;
   for (Value operand : op->getOperands()) {
-    if (isTile(operand.getType()))
+    if (columnBits.contains(operand) && !fragments.contains(operand))
+      operands.emplace_back(expandColumnBits(operand));
+    else if (isTile(operand.getType()))
       operands.push_back(unpack(getTileType(operand), getFragment(operand)));
     else
       operands.push_back({getScalar(operand)});
   }
+  const bool combinesPredicates = type.getElementType().isInteger(1) &&
+                                  isa<arith::AndIOp, arith::OrIOp>(op);
+  auto lowerElement = [&](ValueRange scalars) -> FailureOr<Value> {
+    if (combinesPredicates)
+      return emit.combinePredicates(isa<arith::AndIOp>(op) ? "and" : "or",
+                                    scalars[0], scalars[1]);
+    return lowerMath(op, scalars);
+  };
   size_t count = getLayout(type).getOffsets().size();
   SmallVector<Value> elements;
   // Elements of one row or column are often computed from the same values.
@@ -530,7 +543,7 @@ LogicalResult KernelLowering::lowerElementwise(Operation *op) {
     }
     Value &element = known[key];
     if (!element) {
-      FailureOr<Value> made = lowerMath(op, scalarOperands);
+      FailureOr<Value> made = lowerElement(scalarOperands);
       if (failed(made))
         return failure();
       element = *made;

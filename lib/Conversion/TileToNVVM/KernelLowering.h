@@ -4,6 +4,7 @@
 #define ATTN_LIB_CONVERSION_TILETONVVM_KERNELLOWERING_H
 
 #include "ThreadEmitter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -94,6 +95,16 @@ protected:
   void lowerExpDiff(ExpDiffOp op);
   LogicalResult lowerConvertLayout(ConvertLayoutOp op);
   FailureOr<Value> lowerMath(Operation *op, ValueRange operands);
+
+  // ColumnBits.cpp
+  /// For each of a thread's rows, which of its columns are in a set: bit i of
+  /// word w is that of its column 32 * w + i.
+  using ColumnBits = SmallVector<SmallVector<Value>>;
+  ColumnBits compareColumnBits(arith::CmpIOp op);
+  ColumnBits combineColumnBits(Operation *op);
+  bool keepColumnBits(Operation *op, ColumnBits bits);
+  Fragment expandColumnBits(Value tile);
+  bool lowerSelectByColumnBits(Operation *op);
 
   // RangeReduction.cpp
   LogicalResult lowerReduceRange(ReduceRangeOp op);
@@ -193,6 +204,9 @@ protected:
     SmallVector<float> columns;
   };
   DenseMap<Value, ColumnSum> columnSums;
+  /// Tiles of i1 that are sets of columns; those with other users than sets are
+  /// fragments too.
+  DenseMap<Value, ColumnBits> columnBits;
   /// Byte offsets in shared memory: of alloc_buffer ops, and of loads that go
   /// to shared memory without one.
   DenseMap<Operation *, int64_t> sharedOffsets;

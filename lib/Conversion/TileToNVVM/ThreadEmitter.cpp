@@ -404,6 +404,39 @@ Value ThreadEmitter::intrinsic(StringRef name, Type result,
       .getResult(0);
 }
 
+/// An assembly statement without side effects.
+static Value pureAsm(ThreadEmitter &emit, Type type, ValueRange operands,
+                     const Twine &text, StringRef constraints) {
+  return emit
+      .create<LLVM::InlineAsmOp>(
+          TypeRange(type), operands, text.str(), constraints,
+          /*has_side_effects=*/false, /*is_align_stack=*/false,
+          LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr())
+      .getResult(0);
+}
+
+Value ThreadEmitter::testBit(Value word, int64_t index) {
+  return pureAsm(*this, getI1Type(), word,
+                 "{\n\t.reg .b32 bit;\n\tand.b32 bit, $1, " +
+                     Twine(1u << index) + ";\n\tsetp.ne.b32 $0, bit, 0;\n\t}",
+                 "=b,r");
+}
+
+Value ThreadEmitter::selectByBit(Value word, int64_t index, Value a, Value b) {
+  return pureAsm(*this, getF32Type(), {a, b, word},
+                 "{\n\t.reg .b32 bit;\n\t.reg .pred set;\n\t"
+                 "and.b32 bit, $3, " +
+                     Twine(1u << index) +
+                     ";\n\tsetp.ne.b32 set, bit, 0;\n\t"
+                     "selp.f32 $0, $1, $2, set;\n\t}",
+                 "=f,f,f,r");
+}
+
+Value ThreadEmitter::combinePredicates(StringRef name, Value a, Value b) {
+  return pureAsm(*this, getI1Type(), {a, b}, name + ".pred $0, $1, $2;",
+                 "=b,b,b");
+}
+
 Value ThreadEmitter::shuffleXor(Value value, int64_t distance) {
   return create<NVVM::ShflOp>(value.getType(), i32(-1), value, i32(distance),
                               i32(31), NVVM::ShflKind::bfly, UnitAttr());

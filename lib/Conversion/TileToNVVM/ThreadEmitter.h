@@ -68,6 +68,14 @@ public:
 
   /// Calls an LLVM intrinsic without side effects.
   Value intrinsic(StringRef name, Type result, ValueRange operands);
+  /// Bit `index` of `word`, i1. LLVM would shift it to the bottom first.
+  Value testBit(Value word, int64_t index);
+  /// The f32 `a` where that bit is set, else `b`. In one piece, as the
+  /// assembler must see it to move several bits to predicates at a time.
+  Value selectByBit(Value word, int64_t index, Value a, Value b);
+  /// `a` and (or) `b`, i1. LLVM would select twice by such a condition, which
+  /// the assembler doesn't undo, where a comparison takes it for nothing.
+  Value combinePredicates(StringRef name, Value a, Value b);
   /// The value of lane `lane ^ distance`.
   Value shuffleXor(Value value, int64_t distance);
 

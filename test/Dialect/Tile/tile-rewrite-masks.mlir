@@ -67,6 +67,125 @@ tile.kernel @window(%q0: i32, %kv0: i32, %n: i32, %m: memref<?x?xf32, strided<[?
   tile.return
 }
 
+// A quotient by a constant is a bound on the key, as is a difference that can't
+// wrap. Remainders are intervals in the two periods that a tile touches.
+// CHECK-LABEL: tile.kernel @neighborhood(
+// CHECK-SAME: %{{[a-z0-9]+}}: i32, %[[KV0:[a-z0-9]+]]: i32
+// CHECK: %[[SCALED:.*]] = arith.muli %{{.*}}, %{{.*}} : tensor<64xi32>
+// CHECK: %[[END:.*]] = arith.addi %[[SCALED]], %{{.*}} : tensor<64xi32>
+// CHECK: %[[PERIOD:.*]] = arith.divui %[[KV0]], %{{.*}} : i32
+// CHECK: %[[START:.*]] = arith.muli %[[PERIOD]]
+// CHECK: %[[A:.*]] = arith.andi %{{.*}} : tensor<64x32xi1>
+// CHECK: %[[B:.*]] = arith.andi %{{.*}} : tensor<64x32xi1>
+// CHECK: %[[AB:.*]] = arith.ori %[[A]], %[[B]] : tensor<64x32xi1>
+// CHECK: arith.select %[[AB]]
+tile.kernel @neighborhood(%q0: i32, %kv0: i32, %m: memref<?x?xf32, strided<[?, 1]>>) attributes {num_warps = 4 : i32} {
+  %c48 = arith.constant 48 : i32
+  %c3 = arith.constant 3 : i32
+  %s = tile.load %m[%q0, %kv0] : memref<?x?xf32, strided<[?, 1]>> -> tensor<64x32xf32>
+  %t = tile.mask %s at (%q0, %kv0) (%qi: i32, %ki: i32) {
+    %q_row = arith.divsi %qi, %c48 : i32
+    %k_row = arith.divsi %ki, %c48 : i32
+    %rows = arith.subi %k_row, %q_row : i32
+    %apart = math.absi %rows : i32
+    %near_row = arith.cmpi sle, %apart, %c3 : i32
+    %q_column = arith.remsi %qi, %c48 : i32
+    %k_column = arith.remsi %ki, %c48 : i32
+    %columns = arith.subi %k_column, %q_column : i32
+    %columns_apart = math.absi %columns : i32
+    %near_column = arith.cmpi sle, %columns_apart, %c3 : i32
+    %keep = arith.andi %near_row, %near_column : i1
+    tile.yield %keep : i1
+  } : tensor<64x32xf32>
+  tile.store %t, %m[%q0, %kv0] : tensor<64x32xf32>, memref<?x?xf32, strided<[?, 1]>>
+  tile.return
+}
+
+// More periods than pay stay a comparison of each element.
+// CHECK-LABEL: tile.kernel @short_periods(
+// CHECK: %[[R:.*]] = arith.remsi %{{.*}} : tensor<32xi32>
+// CHECK: %[[SPREAD:.*]] = tile.broadcast %[[R]] dim 1
+// CHECK: %[[C:.*]] = arith.cmpi sle, %[[SPREAD]]
+// CHECK-NOT: tile.iota
+// CHECK: arith.select %[[C]]
+tile.kernel @short_periods(%q0: i32, %kv0: i32, %m: memref<?x?xf32, strided<[?, 1]>>) attributes {num_warps = 4 : i32} {
+  %c7 = arith.constant 7 : i32
+  %s = tile.load %m[%q0, %kv0] : memref<?x?xf32, strided<[?, 1]>> -> tensor<64x32xf32>
+  %t = tile.mask %s at (%q0, %kv0) (%qi: i32, %ki: i32) {
+    %r = arith.remsi %ki, %c7 : i32
+    %keep = arith.cmpi sle, %r, %qi : i32
+    tile.yield %keep : i1
+  } : tensor<64x32xf32>
+  tile.store %t, %m[%q0, %kv0] : tensor<64x32xf32>, memref<?x?xf32, strided<[?, 1]>>
+  tile.return
+}
+
+// What a scalar of unknown size is added to is added in 64 bits.
+// CHECK-LABEL: tile.kernel @unknown_size(
+// CHECK: %[[Q:.*]] = arith.extsi %{{.*}} : tensor<64xi32> to tensor<64xi64>
+// CHECK: arith.addi %{{.*}} : tensor<64xi64>
+// CHECK: arith.minsi %{{.*}} : tensor<64xi64>
+// CHECK: %[[LAST:.*]] = arith.trunci %{{.*}} : tensor<64xi64> to tensor<64xi32>
+// CHECK: arith.maxsi %[[LAST]]
+tile.kernel @unknown_size(%q0: i32, %kv0: i32, %size: i32, %m: memref<?x?xf32, strided<[?, 1]>>) attributes {num_warps = 4 : i32} {
+  %s = tile.load %m[%q0, %kv0] : memref<?x?xf32, strided<[?, 1]>> -> tensor<64x32xf32>
+  %t = tile.mask %s at (%q0, %kv0) (%qi: i32, %ki: i32) {
+    %d = arith.subi %ki, %qi : i32
+    %keep = arith.cmpi sle, %d, %size : i32
+    tile.yield %keep : i1
+  } : tensor<64x32xf32>
+  tile.store %t, %m[%q0, %kv0] : tensor<64x32xf32>, memref<?x?xf32, strided<[?, 1]>>
+  tile.return
+}
+
+// A difference that might wrap says nothing of the key.
+// CHECK-LABEL: tile.kernel @wraps(
+// CHECK: %[[D:.*]] = arith.subi %{{.*}} : tensor<32xi32>
+// CHECK: %[[SPREAD:.*]] = tile.broadcast %{{.*}} dim 1 : tensor<32xi1>
+// CHECK-NOT: tile.iota
+// CHECK: arith.select %[[SPREAD]]
+tile.kernel @wraps(%q0: i32, %kv0: i32, %n: i32, %m: memref<?x?xf32, strided<[?, 1]>>) attributes {num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %s = tile.load %m[%q0, %kv0] : memref<?x?xf32, strided<[?, 1]>> -> tensor<64x32xf32>
+  %t = tile.mask %s at (%q0, %kv0) (%qi: i32, %ki: i32) {
+    %d = arith.subi %ki, %n : i32
+    %keep = arith.cmpi sge, %d, %c0 : i32
+    tile.yield %keep : i1
+  } : tensor<64x32xf32>
+  tile.store %t, %m[%q0, %kv0] : tensor<64x32xf32>, memref<?x?xf32, strided<[?, 1]>>
+  tile.return
+}
+
+// Either of two upper bounds is the greater one; other unions are intervals.
+// CHECK-LABEL: tile.kernel @either(
+// CHECK-COUNT-3: arith.addi %{{.*}} : tensor<64xi32>
+// CHECK: %[[MAX:.*]] = arith.maxsi %{{.*}} : tensor<64xi32>
+// CHECK-NEXT: arith.minsi %{{.*}}, %[[MAX]] : tensor<64xi32>
+// CHECK: %[[A:.*]] = arith.cmpi sle
+// CHECK: %[[B:.*]] = arith.cmpi sle
+// CHECK: %[[C:.*]] = arith.cmpi sge
+// CHECK: %[[BC:.*]] = arith.andi %[[B]], %[[C]]
+// CHECK: %[[ABC:.*]] = arith.ori %[[A]], %[[BC]]
+// CHECK: arith.select %[[ABC]]
+tile.kernel @either(%q0: i32, %kv0: i32, %m: memref<?x?xf32, strided<[?, 1]>>) attributes {num_warps = 4 : i32} {
+  %c4 = arith.constant 4 : i32
+  %c90 = arith.constant 90 : i32
+  %s = tile.load %m[%q0, %kv0] : memref<?x?xf32, strided<[?, 1]>> -> tensor<64x32xf32>
+  %t = tile.mask %s at (%q0, %kv0) (%qi: i32, %ki: i32) {
+    %first = arith.subi %qi, %c90 : i32
+    %is_sink = arith.cmpi slt, %ki, %c4 : i32
+    %is_near = arith.cmpi sge, %ki, %first : i32
+    %seen = arith.ori %is_sink, %is_near : i1
+    %is_prefix = arith.cmpi slt, %ki, %c90 : i32
+    %is_past = arith.cmpi sle, %ki, %qi : i32
+    %allowed = arith.ori %is_prefix, %is_past : i1
+    %keep = arith.andi %seen, %allowed : i1
+    tile.yield %keep : i1
+  } : tensor<64x32xf32>
+  tile.store %t, %m[%q0, %kv0] : tensor<64x32xf32>, memref<?x?xf32, strided<[?, 1]>>
+  tile.return
+}
+
 // Scalars stay scalar: the slope is computed once. A distance becomes a float
 // once a row, to which the columns' numbers are added, and what only a sum takes
 // is rounded with it.

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "MaskCondition.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/RegionInliner.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -98,162 +99,13 @@ LogicalResult rewrite(ScoreModOp op) {
 // Masks
 //===----------------------------------------------------------------------===//
 
-arith::CmpIPredicate swapOperands(arith::CmpIPredicate predicate) {
-  switch (predicate) {
-  case arith::CmpIPredicate::slt:
-    return arith::CmpIPredicate::sgt;
-  case arith::CmpIPredicate::sle:
-    return arith::CmpIPredicate::sge;
-  case arith::CmpIPredicate::sgt:
-    return arith::CmpIPredicate::slt;
-  case arith::CmpIPredicate::sge:
-    return arith::CmpIPredicate::sle;
-  default:
-    return predicate;
-  }
-}
-
-/// The condition of a mask, as bounds on the key and other conditions.
-///
-/// A comparison of the key with a value of the row becomes one of the column
-/// number with a bound that is computed once a row, and all upper (and all
-/// lower) bounds become one: a causal mask costs an element one comparison.
-class MaskCondition {
-public:
-  MaskCondition(OpBuilder &builder, MaskOp op, RegionInliner &inliner)
-      : builder(builder), op(op), inliner(inliner),
-        type(cast<RankedTensorType>(op.getSource().getType())) {
-    add(op.getBody().front().getTerminator()->getOperand(0));
-  }
-
-  /// Whether each element is visible.
-  Value emit() {
-    Value visible;
-    auto conjoin = [&](Value condition) {
-      visible = visible ? arith::AndIOp::create(builder, op.getLoc(), visible,
-                                                condition)
-                        : condition;
-    };
-    if (last)
-      conjoin(compareColumns(arith::CmpIPredicate::sle, last));
-    if (first)
-      conjoin(compareColumns(arith::CmpIPredicate::sge, first));
-    for (Value condition : others)
-      conjoin(inliner.lift(condition, Extent::Elements));
-    return visible;
-  }
-
-private:
-  void add(Value condition) {
-    if (auto both = condition.getDefiningOp<arith::AndIOp>();
-        both && both->getBlock() == &op.getBody().front()) {
-      add(both.getLhs());
-      add(both.getRhs());
-    } else if (!addBound(condition)) {
-      others.push_back(condition);
-    }
-  }
-
-  bool addBound(Value condition) {
-    auto compare = condition.getDefiningOp<arith::CmpIOp>();
-    Value key = op.getBody().getArgument(1);
-    if (!compare || (compare.getLhs() != key && compare.getRhs() != key))
-      return false;
-    arith::CmpIPredicate predicate = compare.getPredicate();
-    Value bound = compare.getRhs();
-    if (bound == key) {
-      bound = compare.getLhs();
-      predicate = swapOperands(predicate);
-    }
-    if (dependsOn(bound, key))
-      return false;
-    switch (predicate) {
-    case arith::CmpIPredicate::slt:
-    case arith::CmpIPredicate::sle:
-      addLast(
-          getColumn(bound, predicate == arith::CmpIPredicate::slt ? -1 : 0));
-      return true;
-    case arith::CmpIPredicate::sgt:
-    case arith::CmpIPredicate::sge:
-      addFirst(
-          getColumn(bound, predicate == arith::CmpIPredicate::sgt ? 1 : 0));
-      return true;
-    default:
-      return false;
-    }
-  }
-
-  static bool dependsOn(Value value, Value key) {
-    if (value == key)
-      return true;
-    Operation *source = value.getDefiningOp();
-    return source &&
-           source->getBlock() == cast<BlockArgument>(key).getOwner() &&
-           llvm::any_of(source->getOperands(),
-                        [&](Value operand) { return dependsOn(operand, key); });
-  }
-
-  /// The column of key `bound`, plus `offset`, for each row. Bounds far from
-  /// the tile are moved next to it, where the difference can't overflow.
-  Value getColumn(Value bound, int64_t offset) {
-    Location loc = op.getLoc();
-    Value rows = inliner.lift(bound, Extent::Rows);
-    auto rowType = cast<RankedTensorType>(rows.getType());
-    auto splat = [&](Value scalar) {
-      return tensor::SplatOp::create(builder, loc, rowType, scalar);
-    };
-    auto constant = [&](int64_t value) {
-      return arith::ConstantIntOp::create(builder, loc, value, /*width=*/32);
-    };
-    Value start = op.getKvStart();
-    Value before = arith::SubIOp::create(builder, loc, start, constant(1));
-    Value behind = arith::AddIOp::create(builder, loc, start,
-                                         constant(type.getDimSize(1)));
-    rows = arith::MaxSIOp::create(builder, loc, rows, splat(before));
-    rows = arith::MinSIOp::create(builder, loc, rows, splat(behind));
-    Value origin = start;
-    if (offset != 0)
-      origin = arith::SubIOp::create(builder, loc, start, constant(offset));
-    return arith::SubIOp::create(builder, loc, rows, splat(origin));
-  }
-
-  void addLast(Value column) {
-    last = last ? arith::MinSIOp::create(builder, op.getLoc(), last, column)
-                : column;
-  }
-  void addFirst(Value column) {
-    first = first ? arith::MaxSIOp::create(builder, op.getLoc(), first, column)
-                  : column;
-  }
-
-  Value compareColumns(arith::CmpIPredicate predicate, Value bound) {
-    Location loc = op.getLoc();
-    Type i32 = builder.getI32Type();
-    auto tileType =
-        RankedTensorType::get(type.getShape(), i32, type.getEncoding());
-    auto columnType = RankedTensorType::get(type.getDimSize(1), i32);
-    Value columns = IotaOp::create(builder, loc, columnType);
-    columns = BroadcastOp::create(builder, loc, tileType, columns, /*dim=*/1);
-    bound = BroadcastOp::create(builder, loc, tileType, bound, /*dim=*/0);
-    return arith::CmpIOp::create(builder, loc, predicate, columns, bound);
-  }
-
-  OpBuilder &builder;
-  MaskOp op;
-  RegionInliner &inliner;
-  RankedTensorType type;
-  /// The first and last visible column of each row, as far as bounds say.
-  Value first, last;
-  SmallVector<Value> others;
-};
-
 LogicalResult rewrite(MaskOp op) {
   OpBuilder builder(op);
   auto type = cast<RankedTensorType>(op.getSource().getType());
   RegionInliner inliner(builder, op.getLoc(), type);
   if (failed(inlineRegion(inliner, op)))
     return failure();
-  Value visible = MaskCondition(builder, op, inliner).emit();
+  Value visible = emitMaskCondition(builder, op, inliner);
   auto minusInf = APFloat::getInf(APFloat::IEEEsingle(), /*Negative=*/true);
   Value hidden = arith::ConstantOp::create(
       builder, op.getLoc(), DenseElementsAttr::get(type, minusInf));
