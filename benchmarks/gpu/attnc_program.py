@@ -23,7 +23,12 @@ _CTYPES = {
     "ptr": ctypes.c_uint64,
 }
 # dtype -> (CUtensorMapDataType, bytes)
-_TENSOR_MAP_TYPES = {"f16": (6, 2), "bf16": (9, 2), "f8E4M3FN": (0, 1), "f8E5M2": (0, 1)}
+_TENSOR_MAP_TYPES = {
+    **dict.fromkeys(("f8E4M3FN", "f8E5M2", "i8", "i1"), (0, 1)),
+    **dict.fromkeys(("f32", "i32"), (7, 4)),
+    "f16": (6, 2),
+    "bf16": (9, 2),
+}
 _SWIZZLES = {32: 1, 64: 2, 128: 3}  # bytes of a box's row -> CUtensorMapSwizzle
 _TENSOR_MAP_BYTES, _TENSOR_MAP_ALIGNMENT = 128, 64
 _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -178,7 +183,9 @@ class Program:
         tensor_map = (ctypes.c_char * _TENSOR_MAP_BYTES).from_buffer(storage, offset)
         # A tensor without elements has no address, and nothing is read through its map.
         base = buffers[arg["buffer"]].data_ptr() or self._nowhere.data_ptr()
-        address = base + evaluate(arg["offset_bytes"], symbols)
+        # A map with a lead begins before the buffer; nothing before it is asked for.
+        lead = element_bytes * evaluate(arg.get("lead", 0), symbols)
+        address = base + evaluate(arg["offset_bytes"], symbols) - lead
         no_interleave, l2_128b, zero_fill = 0, 2, 0
         _check(
             _driver().cuTensorMapEncodeTiled(
