@@ -162,7 +162,7 @@ static std::string getName(const mlir::attn::ScheduleRow &row) {
 
 static void registerColdBenchmarks() {
   for (const mlir::attn::ScheduleRow &row : mlir::attn::getScheduleTable())
-    if (row.target == "sm_90a" && !row.readsCaptures)
+    if (row.target == "sm_90a" && row.captures == mlir::attn::CaptureKind::Any)
       benchmark::RegisterBenchmark(getName(row).c_str(), compileCold, row)
           ->Unit(benchmark::kMillisecond);
 }

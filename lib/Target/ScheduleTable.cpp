@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Target/ScheduleTable.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -13,8 +14,9 @@ using namespace mlir;
 using namespace mlir::attn;
 
 static constexpr RolePipeline kIgnored = RolePipeline::Overlap;
-static constexpr bool kReadsCaptures = true;
-static constexpr bool kReads16BitPlanes = true;
+static constexpr CaptureKind kByPosition = CaptureKind::ByPosition;
+static constexpr CaptureKind kPlanes16Bit = CaptureKind::Planes16Bit;
+static constexpr CaptureKind kPairsOfIntegers = CaptureKind::PairsOfIntegers;
 
 // clang-format off
 static constexpr ScheduleRow kTable[] = {
@@ -22,8 +24,8 @@ static constexpr ScheduleRow kTable[] = {
     {"cpu",     16,  576, MaskKind::Any,     kAnyLength,  64,  64,  1,      1},
     {"cpu",     32,  576, MaskKind::Any,     kAnyLength,  64,  64,  1,      1},
     // Chosen so that nothing spills, not yet by time.
-    {"sm_80",   16,   96, MaskKind::Any,     kAnyLength, 128,  32,  2,      4, kIgnored, false, false, 1, false, kReadsCaptures},
-    {"sm_80",   16,  128, MaskKind::Any,     kAnyLength,  64,  96,  2,      4, kIgnored, false, false, 1, false, kReadsCaptures},
+    {"sm_80",   16,   96, MaskKind::Any,     kAnyLength, 128,  32,  2,      4, kIgnored, false, false, 1, false, kByPosition},
+    {"sm_80",   16,  128, MaskKind::Any,     kAnyLength,  64,  96,  2,      4, kIgnored, false, false, 1, false, kByPosition},
     {"sm_80",   16,   96, MaskKind::Any,     kAnyLength, 128,  64,  2,      4},
     {"sm_80",   16,  128, MaskKind::Any,     kAnyLength, 128,  32,  3,      4},
     {"sm_80",   16,  192, MaskKind::Any,     kAnyLength, 128,  64,  2,      8},
@@ -36,10 +38,12 @@ static constexpr ScheduleRow kTable[] = {
     {"sm_80",   32,  576, MaskKind::Any,     kAnyLength,  16,  16,  2,      1},
     //                                                                             pipeline               lazy   persistent Q  TMA store
     // What reads a bias is limited by the L2: rows save reads of K and V.
-    {"sm_90a",  16,   64, MaskKind::Any,     kAnyLength, 192,  64,  4,     16, RolePipeline::Overlap, true,  true,      2, true,  kReadsCaptures, kReads16BitPlanes},
-    {"sm_90a",  16,  128, MaskKind::Any,     kAnyLength, 192,  64,  3,     16, RolePipeline::Overlap, true,  true,      1, true,  kReadsCaptures, kReads16BitPlanes},
-    {"sm_90a",  16,   64, MaskKind::Any,     kAnyLength, 128, 128,  4,     12, RolePipeline::Overlap, true,  true,      2, true,  kReadsCaptures},
-    {"sm_90a",  16,  128, MaskKind::Any,     kAnyLength, 128,  96,  3,     12, RolePipeline::Overlap, true,  true,      1, true,  kReadsCaptures},
+    {"sm_90a",  16,   64, MaskKind::Any,     kAnyLength, 192,  64,  4,     16, RolePipeline::Overlap, true,  true,      2, true,  kPlanes16Bit},
+    {"sm_90a",  16,  128, MaskKind::Any,     kAnyLength, 192,  64,  3,     16, RolePipeline::Overlap, true,  true,      1, true,  kPlanes16Bit},
+    {"sm_90a",  16,   64, MaskKind::With,    kAnyLength, 192,  96,  4,     16, RolePipeline::Overlap, true,  true,      2, true,  kPairsOfIntegers},
+    {"sm_90a",  16,  128, MaskKind::With,    kAnyLength, 192,  64,  4,     16, RolePipeline::Overlap, true,  true,      2, true,  kPairsOfIntegers},
+    {"sm_90a",  16,   64, MaskKind::Any,     kAnyLength, 128, 128,  4,     12, RolePipeline::Overlap, true,  true,      2, true,  kByPosition},
+    {"sm_90a",  16,  128, MaskKind::Any,     kAnyLength, 128,  96,  3,     12, RolePipeline::Overlap, true,  true,      1, true,  kByPosition},
     {"sm_90a",  16,   64, MaskKind::Any,     kAnyLength, 192, 128,  4,     16, RolePipeline::Overlap, true,  true,      2, true},
     {"sm_90a",  16,  128, MaskKind::Without, kAnyLength, 192,  64,  4,     16, RolePipeline::Overlap, true,  true,      2, true},
     {"sm_90a",  16,  128, MaskKind::With,          4096, 192,  64,  4,     16, RolePipeline::Overlap, true,  true,      2, true},
@@ -51,9 +55,9 @@ static constexpr ScheduleRow kTable[] = {
     // Chosen so that nothing spills, not yet by time.
     {"sm_90a",  16,  576, MaskKind::Any,     kAnyLength,  64,  32,  2,      8, RolePipeline::Overlap, true,  true,      1, false},
     // The output is wider than Q's slot.
-    {"sm_90a",   8,   64, MaskKind::Any,     kAnyLength, 128, 128,  4,     12, RolePipeline::Overlap, true,  true,      2, false, kReadsCaptures},
-    {"sm_90a",   8,  128, MaskKind::Any,     kAnyLength, 128,  96,  4,     12, RolePipeline::Overlap, true,  true,      2, false, kReadsCaptures},
-    {"sm_90a",   8,  256, MaskKind::Any,     kAnyLength, 128,  64,  3,     12, RolePipeline::Overlap, true,  true,      2, false, kReadsCaptures},
+    {"sm_90a",   8,   64, MaskKind::Any,     kAnyLength, 128, 128,  4,     12, RolePipeline::Overlap, true,  true,      2, false, kByPosition},
+    {"sm_90a",   8,  128, MaskKind::Any,     kAnyLength, 128,  96,  4,     12, RolePipeline::Overlap, true,  true,      2, false, kByPosition},
+    {"sm_90a",   8,  256, MaskKind::Any,     kAnyLength, 128,  64,  3,     12, RolePipeline::Overlap, true,  true,      2, false, kByPosition},
     {"sm_90a",   8,   64, MaskKind::Any,     kAnyLength, 192, 128,  4,     16, RolePipeline::Overlap, true,  true,      2, false},
     {"sm_90a",   8,  128, MaskKind::Any,     kAnyLength, 192,  96,  4,     16, RolePipeline::Overlap, true,  true,      2, false},
     {"sm_90a",   8,  192, MaskKind::Any,     kAnyLength, 128, 128,  3,     12, RolePipeline::Overlap, true,  true,      2, false},
@@ -97,7 +101,8 @@ static constexpr int64_t kInvariantSplitKeys = 1024;
 
 ArrayRef<ScheduleRow> attn::getScheduleTable() { return kTable; }
 
-bool attn::reads16BitPlanes(AttentionOp op) {
+/// Whether rules of `op` read captures at (..., query, key), all of 16 bits.
+static bool reads16BitPlanes(AttentionOp op) {
   bool readsAny = false, readsOthers = false;
   for (Region *mod : {&op.getScoreMod(), &op.getMaskMod()}) {
     // A score_mod takes the score first; batch and head follow.
@@ -114,10 +119,52 @@ bool attn::reads16BitPlanes(AttentionOp op) {
   return readsAny && !readsOthers;
 }
 
+/// Whether the only rule of `op` is a mask that reads at most one integer of
+/// each query and one of each key.
+static bool readsPairsOfIntegers(AttentionOp op) {
+  Region &mod = op.getMaskMod();
+  if (op.hasScoreMod() || mod.empty())
+    return false;
+  // Batch and head come first, and are the same for all of a tile.
+  ValueRange position = mod.getArguments().slice(2, 2);
+  auto isSame = [&](Value index) {
+    return llvm::is_contained(mod.getArguments().take_front(2), index) ||
+           matchPattern(index, m_Constant());
+  };
+  int64_t numLoads[2] = {0, 0};
+  WalkResult result = mod.walk([&](CaptureLoadOp load) {
+    ValueRange indices = load.getIndices();
+    if (llvm::all_of(indices, isSame))
+      return WalkResult::advance();
+    const bool isOfKey = indices.back() == position[1];
+    if ((!isOfKey && indices.back() != position[0]) ||
+        !llvm::all_of(indices.drop_back(), isSame) ||
+        !load.getType().isInteger() ||
+        load.getType().getIntOrFloatBitWidth() == 1 ||
+        load.getType().getIntOrFloatBitWidth() > 32 || ++numLoads[isOfKey] > 1)
+      return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  return !result.wasInterrupted();
+}
+
+CaptureKind attn::getCaptureKind(AttentionOp op) {
+  if (!op.readsCapturesByPosition())
+    return CaptureKind::Any;
+  if (reads16BitPlanes(op))
+    return CaptureKind::Planes16Bit;
+  return readsPairsOfIntegers(op) ? CaptureKind::PairsOfIntegers
+                                  : CaptureKind::ByPosition;
+}
+
+/// Whether a row for `kind` serves captures that are of kind `own`.
+static bool includes(CaptureKind kind, CaptureKind own) {
+  return kind == CaptureKind::Any || kind == own ||
+         (kind == CaptureKind::ByPosition && own != CaptureKind::Any);
+}
+
 bool ScheduleRow::serves(AttentionOp op, const TargetInfo &info) const {
-  return target == info.name &&
-         (!readsCaptures || op.readsCapturesByPosition()) &&
-         (!reads16BitPlanes || attn::reads16BitPlanes(op)) &&
+  return target == info.name && includes(captures, getCaptureKind(op)) &&
          elementBits == op.getElementType().getIntOrFloatBitWidth() &&
          std::max(op.getQKHeadDim(), op.getVHeadDim()) <= maxHeadDim &&
          (mask == MaskKind::Any ||

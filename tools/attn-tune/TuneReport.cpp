@@ -54,6 +54,20 @@ static llvm::StringRef getPipelineName(mlir::attn::RolePipeline pipeline) {
   llvm_unreachable("unknown pipeline");
 }
 
+static llvm::StringRef getCapturesName(mlir::attn::CaptureKind kind) {
+  switch (kind) {
+  case mlir::attn::CaptureKind::Any:
+    return "CaptureKind::Any";
+  case mlir::attn::CaptureKind::ByPosition:
+    return "kByPosition";
+  case mlir::attn::CaptureKind::Planes16Bit:
+    return "kPlanes16Bit";
+  case mlir::attn::CaptureKind::PairsOfIntegers:
+    return "kPairsOfIntegers";
+  }
+  llvm_unreachable("unknown kind");
+}
+
 std::string attn::formatTableRow(ScheduleRow row, ScheduleAttr schedule) {
   if (DecodeAttr decode = schedule.getDecode())
     return llvm::formatv(R"({{"{0}", {1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}},)",
@@ -75,12 +89,11 @@ std::string attn::formatTableRow(ScheduleRow row, ScheduleAttr schedule) {
         llvm::toStringRef(roles.getLazyRescale()),
         llvm::toStringRef(roles.getPersistent()), roles.getQStages(),
         llvm::toStringRef(roles.getTmaStore()));
-  if (row.readsCaptures)
-    text += schedule.getWarpRoles()
-                ? ", kReadsCaptures"
-                : ", kIgnored, false, false, 1, false, kReadsCaptures";
-  if (row.reads16BitPlanes)
-    text += ", kReads16BitPlanes";
+  if (row.captures != mlir::attn::CaptureKind::Any)
+    text += llvm::formatv(
+        "{0}, {1}",
+        schedule.getWarpRoles() ? "" : ", kIgnored, false, false, 1, false",
+        getCapturesName(row.captures));
   return text + "},";
 }
 

@@ -193,8 +193,7 @@ llvm::Error TuneTool::tune() {
   report.row.maxHeadDim = std::max(op.getQKHeadDim(), op.getVHeadDim());
   report.row.mask = op.hasMaskMod() ? mlir::attn::MaskKind::With
                                     : mlir::attn::MaskKind::Without;
-  report.row.readsCaptures = op.readsCapturesByPosition();
-  report.row.reads16BitPlanes = mlir::attn::reads16BitPlanes(op);
+  report.row.captures = mlir::attn::getCaptureKind(op);
   auto candidates = chooseCandidates(*row, getQueryLength());
   if (!candidates)
     return candidates.takeError();

@@ -31,6 +31,32 @@ constexpr char kBias[] = R"mlir(
       attn.yield %y : f32
     })mlir";
 
+/// Of a row for documents: the number of a query's and of a key's.
+constexpr char kDocumentType[] = "tensor<?x?xi32>";
+constexpr char kDocuments[] = R"mlir(
+    mask_mod (%b: i32, %h: i32, %q_idx: i32, %kv_idx: i32, %t: tensor<?x?xi32>) {{
+      %query = attn.capture_load %t[%b, %q_idx] : tensor<?x?xi32> -> i32
+      %key = attn.capture_load %t[%b, %kv_idx] : tensor<?x?xi32> -> i32
+      %same = arith.cmpi eq, %query, %key : i32
+      %before = arith.cmpi sle, %kv_idx, %q_idx : i32
+      %visible = arith.andi %same, %before : i1
+      attn.yield %visible : i1
+    })mlir";
+
+StringRef getName(CaptureKind kind) {
+  switch (kind) {
+  case CaptureKind::Any:
+    return "";
+  case CaptureKind::ByPosition:
+    return "_captures";
+  case CaptureKind::Planes16Bit:
+    return "_planes_of_16_bits";
+  case CaptureKind::PairsOfIntegers:
+    return "_pairs_of_integers";
+  }
+  llvm_unreachable("unknown kind");
+}
+
 /// A class of operators that one row of the table serves.
 struct Problem {
   const ScheduleRow *row;
@@ -42,11 +68,9 @@ std::string getName(const Problem &problem) {
   const ScheduleRow &row = *problem.row;
   std::string queries =
       row.maxQLen == kAnyLength ? "" : "_q" + std::to_string(row.maxQLen);
-  return llvm::formatv("{0}_{1}_d{2}{3}{4}{5}{6}", row.target, problem.element,
-                       row.maxHeadDim, queries,
-                       problem.isMasked ? "_masked" : "",
-                       row.readsCaptures ? "_captures" : "",
-                       row.reads16BitPlanes ? "_of_16_bits" : "");
+  return llvm::formatv(
+      "{0}_{1}_d{2}{3}{4}{5}", row.target, problem.element, row.maxHeadDim,
+      queries, problem.isMasked ? "_masked" : "", getName(row.captures));
 }
 
 void PrintTo(const Problem &problem, std::ostream *os) {
@@ -150,8 +174,15 @@ protected:
                             problem.row->maxHeadDim)
             : type;
     std::string argument, capture, captureType, mods;
-    if (problem.row->readsCaptures) {
-      bool is16Bit = problem.row->reads16BitPlanes;
+    const bool hasDocuments =
+        problem.row->captures == CaptureKind::PairsOfIntegers;
+    if (hasDocuments) {
+      captureType = std::string(", ") + kDocumentType;
+      argument = ", %documents: " + captureType.substr(2);
+      capture = ", %documents";
+      mods = llvm::formatv(kDocuments);
+    } else if (problem.row->captures != CaptureKind::Any) {
+      bool is16Bit = problem.row->captures == CaptureKind::Planes16Bit;
       const char *element = is16Bit ? "f16" : "i32";
       const char *convert = is16Bit ? "arith.extf" : "arith.sitofp";
       captureType = llvm::formatv(kBiasType, qLen.str(), element);
@@ -159,7 +190,7 @@ protected:
       capture = ", %bias";
       mods = llvm::formatv(kBias, qLen.str(), element, convert);
     }
-    if (problem.isMasked)
+    if (problem.isMasked && !hasDocuments)
       mods += llvm::formatv(
           kCausal, captureType.empty() ? "" : ", %t: " + captureType.substr(2));
     return parseSourceString<ModuleOp>(llvm::formatv(R"mlir(

@@ -18,6 +18,21 @@ LogicalResult verifyTarget(AttentionOp op, const TargetInfo &target);
 
 enum class MaskKind { Any, Without, With };
 
+/// What rules read of captured tensors by position, which takes registers
+/// beside the scores.
+enum class CaptureKind {
+  /// Anything, or nothing.
+  Any,
+  /// Something.
+  ByPosition,
+  /// 16 bits for each query and key: on targets with warp roles such tiles come
+  /// through shared memory.
+  Planes16Bit,
+  /// Integers of up to 32 bits, one of each query and one of each key, in a
+  /// mask_mod alone: documents.
+  PairsOfIntegers,
+};
+
 /// Larger than any length.
 constexpr int64_t kAnyLength = std::numeric_limits<int64_t>::max();
 
@@ -38,20 +53,15 @@ struct ScheduleRow {
   bool persistent = false;
   int64_t qStages = 1;
   bool tmaStore = false;
-  /// Only for operators that read captures by position: they hold a tile more
-  /// in registers.
-  bool readsCaptures = false;
-  /// Only for those of them that read 16 bits for each query and key: on
-  /// targets with warp roles such tiles come through shared memory.
-  bool reads16BitPlanes = false;
+  CaptureKind captures = CaptureKind::Any;
 
   ScheduleAttr getSchedule(AttentionOp op) const;
   /// Whether the row is for `op` on `target`, its length aside.
   bool serves(AttentionOp op, const TargetInfo &target) const;
 };
 
-/// Whether rules of `op` read captures at (..., query, key), all of 16 bits.
-bool reads16BitPlanes(AttentionOp op);
+/// The narrowest kind that the captures of `op` are of.
+CaptureKind getCaptureKind(AttentionOp op);
 
 /// All rows; of those that serve an operator of some length, the first is
 /// taken.
