@@ -10,13 +10,9 @@
 // CHECK: %[[Q:.*]] = arith.addi %[[QS]], %[[QI]] : tensor<64xi32>
 // CHECK: %[[D:.*]] = tensor.splat %[[SHIFT]] : tensor<64xi32>
 // CHECK: %[[LIMIT:.*]] = arith.addi %[[Q]], %[[D]] : tensor<64xi32>
-// Moved next to the tile first.
-// CHECK: %[[BEFORE:.*]] = arith.subi %[[KV0]], %{{.*}} : i32
-// CHECK: %[[BEHIND:.*]] = arith.addi %[[KV0]], %{{.*}} : i32
-// CHECK: %[[LOW:.*]] = tensor.splat %[[BEFORE]]
-// CHECK: %[[ATLEAST:.*]] = arith.maxsi %[[LIMIT]], %[[LOW]] : tensor<64xi32>
-// CHECK: %[[HIGH:.*]] = tensor.splat %[[BEHIND]]
-// CHECK: %[[NEAR:.*]] = arith.minsi %[[ATLEAST]], %[[HIGH]] : tensor<64xi32>
+// Not so far before the keys that the difference overflows.
+// CHECK: %[[LOW:.*]] = arith.constant dense<-1> : tensor<64xi32>
+// CHECK: %[[NEAR:.*]] = arith.maxsi %[[LIMIT]], %[[LOW]] : tensor<64xi32>
 // CHECK: %[[START:.*]] = tensor.splat %[[KV0]] : tensor<64xi32>
 // CHECK: %[[LAST:.*]] = arith.subi %[[NEAR]], %[[START]] : tensor<64xi32>
 // CHECK: %[[COLUMNS:.*]] = tile.iota : tensor<32xi32>
@@ -109,10 +105,10 @@ tile.kernel @neighborhood(%q0: i32, %kv0: i32, %m: memref<?x?xf32, strided<[?, 1
 // CHECK-NOT: tile.iota
 // CHECK: arith.select %[[C]]
 tile.kernel @short_periods(%q0: i32, %kv0: i32, %m: memref<?x?xf32, strided<[?, 1]>>) attributes {num_warps = 4 : i32} {
-  %c7 = arith.constant 7 : i32
+  %c3 = arith.constant 3 : i32
   %s = tile.load %m[%q0, %kv0] : memref<?x?xf32, strided<[?, 1]>> -> tensor<64x32xf32>
   %t = tile.mask %s at (%q0, %kv0) (%qi: i32, %ki: i32) {
-    %r = arith.remsi %ki, %c7 : i32
+    %r = arith.remsi %ki, %c3 : i32
     %keep = arith.cmpi sle, %r, %qi : i32
     tile.yield %keep : i1
   } : tensor<64x32xf32>
@@ -126,7 +122,7 @@ tile.kernel @short_periods(%q0: i32, %kv0: i32, %m: memref<?x?xf32, strided<[?, 
 // CHECK: arith.addi %{{.*}} : tensor<64xi64>
 // CHECK: arith.minsi %{{.*}} : tensor<64xi64>
 // CHECK: %[[LAST:.*]] = arith.trunci %{{.*}} : tensor<64xi64> to tensor<64xi32>
-// CHECK: arith.maxsi %[[LAST]]
+// CHECK: arith.subi %[[LAST]]
 tile.kernel @unknown_size(%q0: i32, %kv0: i32, %size: i32, %m: memref<?x?xf32, strided<[?, 1]>>) attributes {num_warps = 4 : i32} {
   %s = tile.load %m[%q0, %kv0] : memref<?x?xf32, strided<[?, 1]>> -> tensor<64x32xf32>
   %t = tile.mask %s at (%q0, %kv0) (%qi: i32, %ki: i32) {

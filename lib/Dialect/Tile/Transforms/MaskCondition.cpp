@@ -14,11 +14,13 @@
 using namespace mlir;
 using namespace mlir::tile;
 
-/// More intervals take longer than a comparison of each element.
-static constexpr size_t kMaxIntervals = 3;
+/// More intervals take longer than a comparison of each element, which takes
+/// registers for a number of each column.
+static constexpr size_t kMaxIntervals = 8;
 
 namespace {
-/// Keys from `first` to `last`, i32 of rows; null where there is no bound.
+/// Keys from `first` to `last`, i32 of rows, at least -kPositionBound; null where
+/// there is no bound.
 struct Interval {
   Value first, last;
 };
@@ -403,7 +405,7 @@ bool MaskCondition::addBound(KeySum sum, arith::CmpIPredicate predicate,
 //===----------------------------------------------------------------------===//
 
 /// The sum of terms that don't depend on the key and an offset of at most 1, for
-/// each row. Beyond positions on either side it needn't be exact.
+/// each row. What lies beyond the keys on either side may be next to them.
 Value MaskCondition::sumRows(Terms terms, int64_t offset) {
   int64_t min = offset, max = offset;
   for (auto [value, isSubtracted] : terms) {
@@ -414,7 +416,8 @@ Value MaskCondition::sumRows(Terms terms, int64_t offset) {
     max += isSubtracted ? -least : most;
   }
   const bool isOne = terms.size() == 1 && !terms.front().second;
-  if (!isOne && !(llvm::isInt<32>(min) && llvm::isInt<32>(max)))
+  const bool fits = llvm::isInt<32>(min) && llvm::isInt<32>(max);
+  if (!isOne && !fits)
     return sumRowsIn64Bits(terms, offset);
   Value sum;
   for (auto [value, isSubtracted] : terms) {
@@ -426,14 +429,12 @@ Value MaskCondition::sumRows(Terms terms, int64_t offset) {
   }
   if (!sum)
     return row(offset);
-  if (offset == 0)
-    return sum;
   // One value may be anything.
-  if (isOne && offset < 0)
-    sum = create<arith::MaxSIOp>(sum, row(0));
-  else if (isOne)
+  if (!fits && offset > 0)
     sum = create<arith::MinSIOp>(sum, row(kPositionBound));
-  return create<arith::AddIOp>(sum, row(offset));
+  if (min < -kPositionBound)
+    sum = create<arith::MaxSIOp>(sum, row(-1 - std::min<int64_t>(offset, 0)));
+  return offset == 0 ? sum : create<arith::AddIOp>(sum, row(offset));
 }
 
 Value MaskCondition::sumRowsIn64Bits(Terms terms, int64_t offset) {
@@ -488,15 +489,10 @@ Intervals MaskCondition::getPeriods(Value remainder, Interval bounds) {
   return result;
 }
 
-/// The column of key `bound`, for each row. Bounds far from the tile are moved
-/// next to it, where the difference can't overflow.
+/// The column of key `bound`, for each row. The difference can't overflow: a
+/// bound is at least what is less than any key by itself.
 Value MaskCondition::getColumn(Value bound) {
-  Value start = op.getKvStart();
-  Value before = create<arith::SubIOp>(start, scalar(1));
-  Value behind = create<arith::AddIOp>(start, scalar(type.getDimSize(1)));
-  bound = create<arith::MaxSIOp>(bound, row(before));
-  bound = create<arith::MinSIOp>(bound, row(behind));
-  return create<arith::SubIOp>(bound, row(start));
+  return create<arith::SubIOp>(bound, row(op.getKvStart()));
 }
 
 /// Whether a key is in one of the intervals; null if none has a bound.
