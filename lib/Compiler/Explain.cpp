@@ -416,7 +416,7 @@ llvm::Error Explainer::findOperator() {
   unsigned count = 0;
   module.walk([&](mlir::attn::AttentionOp found) {
     auto entry = found->getParentOfType<mlir::func::FuncOp>();
-    if (!options.entry.empty() && entry && entry.getName() != options.entry)
+    if (!entry || (!options.entry.empty() && entry.getName() != options.entry))
       return;
     op = found;
     ++count;

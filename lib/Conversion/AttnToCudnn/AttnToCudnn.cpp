@@ -197,10 +197,30 @@ void CallBuilder::build() {
   op.erase();
 }
 
+static LogicalResult verifyOperands(AttentionOp op) {
+  if (!op.hasBufferSemantics())
+    return op.emitOpError("is on tensors; run attn-bufferize first");
+  for (Type type : op->getOperandTypes()) {
+    auto memref = dyn_cast<MemRefType>(type);
+    if (memref && memref.getRank() > 0 && !memref.isLastDimUnitStride())
+      return op.emitOpError("takes memrefs with innermost stride 1, not ")
+             << memref << "; copy it to a contiguous one first";
+  }
+  return success();
+}
+
 void ConvertAttnToCudnnPass::runOnOperation() {
   SmallVector<AttentionOp> ops;
   getOperation().walk([&](AttentionOp op) { ops.push_back(op); });
+  if (ops.size() > 1 &&
+      ops.front()->getParentOp() != ops.back()->getParentOp()) {
+    ops.back()->emitError("is the second function's; cuDNN is called for one "
+                          "(choose it with --entry)");
+    return signalPassFailure();
+  }
   for (AttentionOp op : ops) {
+    if (failed(verifyOperands(op)))
+      return signalPassFailure();
     auto entry = op->getParentOfType<func::FuncOp>();
     CudnnMatch match = entry ? matchCudnn(entry) : matchCudnn(op);
     if (!match.unmet.empty()) {

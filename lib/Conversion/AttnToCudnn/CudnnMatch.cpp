@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -18,7 +19,11 @@ static constexpr int64_t kMaxHeadDim = 256;
 
 /// Positions and lengths are below 2^30 everywhere, so that sums of them and of
 /// constants below this don't wrap.
-static constexpr int64_t kMaxConstant = int64_t(1) << 29;
+static constexpr unsigned kMaxConstantBits = 30;
+static constexpr int64_t kMaxConstant = int64_t(1) << (kMaxConstantBits - 1);
+
+/// Operations of a mask that are looked at.
+static constexpr unsigned kMaxVisited = 256;
 
 namespace {
 
@@ -76,6 +81,7 @@ private:
   AttentionOp op;
   CudnnMatch match;
   std::optional<bool> isBottomRight;
+  unsigned numVisited = 0;
 };
 
 } // namespace
@@ -109,12 +115,15 @@ bool LinearForm::hasTerms(ArrayRef<std::pair<Term, int64_t>> wanted) const {
 }
 
 std::optional<LinearForm> Matcher::linearize(Value value) {
+  // A value may have any number of users.
+  if (++numVisited > kMaxVisited)
+    return std::nullopt;
   APInt constant;
   if (matchPattern(value, m_ConstantInt(&constant))) {
+    if (!constant.isSignedIntN(kMaxConstantBits))
+      return std::nullopt;
     LinearForm form;
     form.constant = constant.getSExtValue();
-    if (std::abs(form.constant) > kMaxConstant)
-      return std::nullopt;
     return form;
   }
   if (auto argument = dyn_cast<BlockArgument>(value)) {
@@ -267,9 +276,10 @@ static std::string describeCondition(Operation *condition) {
   if (!condition)
     return "an argument";
   std::string text = condition->getName().getStringRef().str();
-  SmallVector<Operation *> pending = {condition};
-  while (!pending.empty()) {
-    Operation *next = pending.pop_back_val();
+  llvm::SetVector<Operation *> reached;
+  reached.insert(condition);
+  for (size_t i = 0; i < reached.size(); ++i) {
+    Operation *next = reached[i];
     if (auto load = dyn_cast<CaptureLoadOp>(next)) {
       text = "a tensor of ";
       llvm::raw_string_ostream os(text);
@@ -284,7 +294,7 @@ static std::string describeCondition(Operation *condition) {
     }
     for (Value operand : next->getOperands())
       if (Operation *producer = operand.getDefiningOp())
-        pending.push_back(producer);
+        reached.insert(producer);
   }
   return text;
 }
@@ -295,6 +305,9 @@ void Matcher::matchMaskMod() {
 }
 
 void Matcher::matchCondition(Value condition) {
+  if (++numVisited > kMaxVisited)
+    return addUnmet("mask_mod: more than " + Twine(kMaxVisited) +
+                    " operations");
   if (matchPattern(condition, m_One()))
     return;
   if (auto both = condition.getDefiningOp<arith::AndIOp>()) {

@@ -188,6 +188,42 @@ func.func @sink(%q: !t, %k: !t, %v: !t, %sink: tensor<2xf32>, %o: !t) -> !t {
 // -----
 
 !t = tensor<1x2x8x64xbf16>
+func.func @one(%q: !t, %k: !t, %v: !t, %o: !t) -> !t {
+  %r = attn.attention ins(%q, %k, %v : !t, !t, !t) outs(%o : !t) -> !t
+  return %r : !t
+}
+func.func @another(%q: !t, %k: !t, %v: !t, %o: !t) -> !t {
+  // expected-error @below {{is the second function's; cuDNN is called for one (choose it with --entry)}}
+  %r = attn.attention ins(%q, %k, %v : !t, !t, !t) outs(%o : !t) -> !t
+  return %r : !t
+}
+
+// -----
+
+// Sums that double at each step don't double the work.
+!t = tensor<1x2x8x64xbf16>
+func.func @doubled(%q: !t, %k: !t, %v: !t, %o: !t) -> !t {
+  // expected-error @below {{mask_mod: arith.cmpi}}
+  %r = attn.attention ins(%q, %k, %v : !t, !t, !t) outs(%o : !t)
+    mask_mod (%b: i32, %h: i32, %q_idx: i32, %kv_idx: i32) {
+      %0 = arith.addi %kv_idx, %kv_idx : i32
+      %1 = arith.addi %0, %0 : i32
+      %2 = arith.addi %1, %1 : i32
+      %3 = arith.addi %2, %2 : i32
+      %4 = arith.addi %3, %3 : i32
+      %5 = arith.addi %4, %4 : i32
+      %6 = arith.addi %5, %5 : i32
+      %7 = arith.addi %6, %6 : i32
+      %8 = arith.addi %7, %7 : i32
+      %9 = arith.cmpi sle, %8, %q_idx : i32
+      attn.yield %9 : i1
+    } -> !t
+  return %r : !t
+}
+
+// -----
+
+!t = tensor<1x2x8x64xbf16>
 func.func @twice(%q: !t, %k: !t, %v: !t, %o: !t) -> !t {
   // expected-error @below {{'twice' holds 2 attn.attention, not one}}
   %r = attn.attention ins(%q, %k, %v : !t, !t, !t) outs(%o : !t) -> !t
