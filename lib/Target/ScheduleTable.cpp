@@ -90,7 +90,10 @@ static constexpr DecodeRow kDecodeTable[] = {
     {"sm_90a",  16,  576,    16, 16, 16,  2,      1,     3},
     {"sm_90a",  16,  128,   128, 64, 64,  2,      4,     2},
     {"sm_90a",  16,  256,   128, 64, 32,  2,      4,     2},
-    {"sm_90a",  16,  576,   128, 64, 16,  2,      4,     1},
+    {"sm_90a",  16,  576,    64, 64, 32,  2,      4,     1},
+    // One tile for all of 128 heads: what reads K and V again does so out of
+    // the L2.
+    {"sm_90a",  16,  576,   128, 128, 16, 3,      8,     1},
 };
 // clang-format on
 

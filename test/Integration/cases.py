@@ -442,6 +442,9 @@ def latent():
         yield _sequence_case(f"latent-packed-{dtype}", dtype, 576, (4, 1), packed, v_dim=512, mask="causal")
         pages = Sequences((33,) * 3, (200, 70, 33), packed_queries=False, keys="pages", page=16)
         yield _sequence_case(f"latent-pages-{dtype}", dtype, 576, (4, 1), pages, v_dim=512, mask="causal")
+    for heads, nq, nk in ((128, 1, 700), (32, 2, 333), (40, 3, 90)):
+        name = f"latent-{heads}-heads-{nq}"
+        yield Case(name, "bf16", 576, (2, heads, 1, nq, nk), v_dim=512, mask="causal", lse=True, variants=fused)
     yield Case("latent-alibi", "bf16", 576, (1, 4, 1, 200, 300), "alibi_slopes", "documents", v_dim=512, lse=True)
     yield Case("latent-fortran-order", "f16", 576, (1, 4, 1, 100, 90), v_dim=512, fortran=True, variants=fused)
 
