@@ -1,9 +1,11 @@
 //===- Documentation.cpp - What the reference says of a name --------------===//
 
 #include "Documentation.h"
+#include "mlir/Pass/PassRegistry.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace attn;
 
@@ -66,7 +68,18 @@ static llvm::StringMap<llvm::StringRef> readSections() {
   return sections;
 }
 
-llvm::StringRef attn::getDocumentation(llvm::StringRef name) {
+static std::string describe(const mlir::PassRegistryEntry &entry) {
+  return llvm::formatv("`-{0}`\n\n_{1}_", entry.getPassArgument(),
+                       entry.getPassDescription());
+}
+
+std::string attn::getDocumentation(llvm::StringRef name) {
   static const llvm::StringMap<llvm::StringRef> sections = readSections();
-  return sections.lookup(name);
+  if (auto found = sections.find(name); found != sections.end())
+    return found->second.str();
+  if (const auto *pass = mlir::PassInfo::lookup(name))
+    return describe(*pass);
+  if (const auto *pipeline = mlir::PassPipelineInfo::lookup(name))
+    return describe(*pipeline);
+  return "";
 }

@@ -4,13 +4,15 @@
 #define ATTNC_TOOLS_LSP_SERVER_DOCUMENTATION_H
 
 #include "llvm/ADT/StringRef.h"
+#include <string>
 
 namespace attn {
 
 /// The section of docs/Reference, as Markdown, on an operation
 /// ("attn.attention"), attribute or type ("attn.schedule") or pass
-/// ("attn-select-schedule"). Empty if there is none.
-llvm::StringRef getDocumentation(llvm::StringRef name);
+/// ("attn-select-schedule"); else the line that attn-opt's help has on a pass
+/// or pipeline. Empty if there is none.
+std::string getDocumentation(llvm::StringRef name);
 
 } // namespace attn
 

@@ -64,10 +64,10 @@ void HoverFilter::seeRequest(const json::Value &message) {
     auto hover = read<lsp::TextDocumentPositionParams>(params);
     if (!hover)
       return;
-    const llvm::StringRef text = getDocumentation(getNameAt(
+    std::string text = getDocumentation(getNameAt(
         documents.lookup(hover->textDocument.uri.uri()), hover->position));
     if (!text.empty())
-      documentation[getKey(*object->get("id"))] = text;
+      documentation[getKey(*object->get("id"))] = std::move(text);
   }
 }
 
@@ -75,16 +75,15 @@ bool HoverFilter::amendResponse(json::Value &message) {
   json::Object *object = message.getAsObject();
   if (!object || !object->get("id") || !object->get("result"))
     return false;
-  llvm::StringRef text;
+  std::string contents;
   {
     std::lock_guard<std::mutex> lock(mutex);
     auto found = documentation.find(getKey(*object->get("id")));
     if (found == documentation.end())
       return false;
-    text = found->second;
+    contents = std::move(found->second);
     documentation.erase(found);
   }
-  std::string contents = text.str();
   json::Object hover;
   if (const json::Object *shown = object->getObject("result")) {
     hover = *shown;

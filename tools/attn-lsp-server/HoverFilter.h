@@ -24,7 +24,7 @@ private:
   /// By URI, as they are in the editor.
   llvm::StringMap<std::string> documents;
   /// By the number of the hover that is under way.
-  llvm::StringMap<llvm::StringRef> documentation;
+  llvm::StringMap<std::string> documentation;
 };
 
 } // namespace attn

@@ -10,6 +10,8 @@
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Support/LogicalResult.h"
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/LSP/Transport.h"
 #include "llvm/Support/raw_ostream.h"
 #include <thread>
@@ -100,6 +102,8 @@ static int serve(int argc, char **argv, mlir::DialectRegistry &registry) {
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   mlir::attn::registerAttncDialects(registry);
+  mlir::attn::registerAttncPasses();
+  mlir::registerTransformsPasses();
   // Options such as --help and --lit-test are for other uses than an editor's.
   if (argc > 1)
     return failed(mlir::MlirLspServerMain(argc, argv, registry));

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-TEXT = """// RUN: attn-opt %s --attn-select-schedule=target=sm_80
+TEXT = """// RUN: attn-opt %s --attn-select-schedule=target=sm_80 --canonicalize | attn-opt --attn-fused=target=sm_80
 func.func @f(%q: tensor<1x2x?x64xbf16>, %o: tensor<1x2x?x64xbf16>) -> tensor<1x2x?x64xbf16> {
   %r = attn.attention ins(%q, %q, %q : tensor<1x2x?x64xbf16>, tensor<1x2x?x64xbf16>, tensor<1x2x?x64xbf16>)
     outs(%o : tensor<1x2x?x64xbf16>) {schedule = #attn.schedule<block_m = 128, block_n = 64, num_stages = 2, num_warps = 4>}
@@ -70,7 +70,7 @@ def main(server):
     document = {"uri": URI, "languageId": "mlir", "version": 1, "text": TEXT}
     editor.send("textDocument/didOpen", {"textDocument": document})
     show(editor.wait_for("textDocument/publishDiagnostics"))
-    for word in ("attn.attention", "attn-select-schedule", "attn.schedule", "return"):
+    for word in ("attn.attention", "attn-select-schedule", "canonicalize", "attn-fused", "attn.schedule", "return"):
         editor.hover(TEXT, word)
     editor.change(TEXT.replace("return %r", "return %s"))
     show(editor.wait_for("textDocument/publishDiagnostics"))
