@@ -138,6 +138,8 @@ bool Fuzzer::runPipeline(ModuleOp module, llvm::StringRef pipeline,
 }
 
 bool Fuzzer::lower(ModuleOp module, attn::Random &random, uint64_t seed) {
+  if (random.percent(10))
+    return runPipeline(module, "attn-cudnn", seed);
   if (random.percent(50)) {
     llvm::StringRef variant =
         mlir::attn::stringifyVariant(random.pick(mlir::attn::getAllVariants()));
