@@ -1,6 +1,7 @@
 //===- ScalarInterpreter.cpp - Values of scalar arithmetic ----------------===//
 
 #include "attn/Analysis/ScalarInterpreter.h"
+#include "attn/Dialect/Tile/IR/TileOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/OpDefinition.h"
 
@@ -30,12 +31,32 @@ Attribute ScalarInterpreter::get(Value value) {
   return result;
 }
 
+Attribute ScalarInterpreter::readElement(Operation *op) {
+  auto gather = dyn_cast<GatherOp>(op);
+  if (!gather || !read || !gather.getType().isSignlessInteger())
+    return {};
+  auto source = dyn_cast<BlockArgument>(gather.getSource());
+  if (!source)
+    return {};
+  SmallVector<int64_t> indices;
+  for (Value index : gather.getIndices()) {
+    FailureOr<int64_t> known = evaluate(index);
+    if (failed(known))
+      return {};
+    indices.push_back(*known);
+  }
+  std::optional<int64_t> element = read(source.getArgNumber(), indices);
+  return element ? IntegerAttr::get(gather.getType(), *element) : Attribute();
+}
+
 Attribute ScalarInterpreter::fold(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op) {
     emitError(value.getLoc(), "depends on a value that isn't known");
     return {};
   }
+  if (Attribute element = readElement(op))
+    return element;
   SmallVector<Attribute> operands;
   // What isn't a scalar has no value; the folder does without it or fails.
   for (Value operand : op->getOperands()) {
@@ -52,8 +73,8 @@ Attribute ScalarInterpreter::fold(Value value) {
   if (failed(op->fold(operands, results)) || results.size() != 1) {
     op->emitError("key tiles are skipped by what '")
         << op->getName()
-        << "' reads when the kernel runs; leave that out of the mask to see "
-           "what the rest of it skips";
+        << "' reads when the kernel runs; give what the mask reads, or leave "
+           "that out to see what the rest of it skips";
     return {};
   }
   if (auto attr = dyn_cast<Attribute>(results[0]))

@@ -6,6 +6,7 @@
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
+#include "llvm/Support/Parallel.h"
 
 using namespace mlir;
 using namespace mlir::tile;
@@ -54,17 +55,41 @@ static KVLoopOp findLoop(KernelOp kernel) {
   return found;
 }
 
-FailureOr<TileMap> TileMap::compute(KernelOp kernel,
-                                    const TileMapPoint &point) {
+/// The row of the next query tile, by its elements.
+LogicalResult TileMap::addListedRow(const TileMapData &data) {
+  const int64_t first = rows.size() * blockM;
+  const int64_t numQueries = std::min(blockM, point.queryLength - first);
+  std::vector<FailureOr<llvm::BitVector>> visible(numQueries, failure());
+  auto evaluate = [&](size_t i) {
+    visible[i] = data.getVisibleKeys(first + i);
+  };
+  // One error is enough.
+  evaluate(0);
+  if (failed(visible[0]))
+    return failure();
+  llvm::parallelFor(1, numQueries, evaluate);
+  std::vector<int64_t> counts(numColumns);
+  for (const FailureOr<llvm::BitVector> &keys : visible) {
+    if (failed(keys))
+      return failure();
+    for (unsigned key : keys->set_bits())
+      ++counts[key / blockN];
+  }
+  Row row;
+  for (int64_t count : counts)
+    row.listed.push_back(count == 0                     ? Kind::Skipped
+                         : count == numQueries * blockN ? Kind::Full
+                                                        : Kind::Partial);
+  rows.push_back(std::move(row));
+  return success();
+}
+
+FailureOr<TileMap> TileMap::compute(KernelOp kernel, const TileMapPoint &point,
+                                    const TileMapData &data) {
   KVLoopOp loop = findLoop(kernel);
   LoadOp query = findQueryLoad(kernel);
   if (!loop || !query)
     return kernel.emitError("is no attention kernel with a tile.kv_loop");
-  if (loop.getTiles())
-    return emitError(
-        loop.getLoc(),
-        "key tiles are skipped by lists that other kernels make of "
-        "this mask when it runs");
   TileMap map;
   map.name = kernel.getSymName().str();
   map.point = point;
@@ -75,8 +100,23 @@ FailureOr<TileMap> TileMap::compute(KernelOp kernel,
   map.rowsInCell = llvm::divideCeil(numRows, kMaxCells);
   map.columnsInCell = llvm::divideCeil(map.numColumns, kMaxCells);
 
+  if (loop.getTiles()) {
+    const int64_t numPairs = point.queryLength * point.keyLength;
+    if (numPairs > data.maxPairs)
+      return emitError(loop.getLoc(),
+                       "a tile map of this mask evaluates it for "
+                       "every query and key, at most ")
+             << data.maxPairs << " pairs, not " << numPairs
+             << "; give shorter lengths";
+    for (int64_t i = 0; i < numRows; ++i)
+      if (failed(map.addListedRow(data)))
+        return failure();
+    return map;
+  }
+
   // Which program takes the tile is the launch's business.
   ScalarInterpreter launch;
+  launch.setMemory(data.read);
   setSizes(launch, kernel, point);
   ValueRange indices = query.getIndices();
   override(launch, indices[0], point.batch);
@@ -103,16 +143,27 @@ FailureOr<TileMap> TileMap::compute(KernelOp kernel,
 //===----------------------------------------------------------------------===//
 
 TileMap::Kind TileMap::Row::classify(int64_t keyTile) const {
+  if (!listed.empty())
+    return listed[keyTile];
   if (keyTile < begin || keyTile >= end)
     return Kind::Skipped;
   return keyTile >= fullBegin && keyTile < fullEnd ? Kind::Full : Kind::Partial;
 }
 
+int64_t TileMap::Row::countVisited() const {
+  if (!listed.empty())
+    return listed.size() - llvm::count(listed, Kind::Skipped);
+  return std::max<int64_t>(0, end - begin);
+}
+
+int64_t TileMap::Row::countFull() const {
+  return listed.empty() ? fullEnd - fullBegin : llvm::count(listed, Kind::Full);
+}
+
 TileMap::Counts TileMap::count() const {
   Counts counts;
   for (const Row &row : rows) {
-    const int64_t visited = std::max<int64_t>(0, row.end - row.begin);
-    const int64_t full = row.fullEnd - row.fullBegin;
+    const int64_t visited = row.countVisited(), full = row.countFull();
     counts.skipped += numColumns - visited;
     counts.full += full;
     counts.partial += visited - full;
@@ -123,7 +174,7 @@ TileMap::Counts TileMap::count() const {
 double TileMap::getImbalance() const {
   int64_t most = 0, total = 0;
   for (const Row &row : rows) {
-    const int64_t visited = std::max<int64_t>(0, row.end - row.begin);
+    const int64_t visited = row.countVisited();
     most = std::max(most, visited);
     total += visited;
   }

@@ -1,6 +1,7 @@
 //===- Compiler.cpp - From a module to runnable kernels -------------------===//
 
 #include "attn/Compiler/Compiler.h"
+#include "MaskData.h"
 #include "StageDumper.h"
 #include "attn/Analysis/TileMap.h"
 #include "attn/Dialect/Attn/IR/AttnOps.h"
@@ -155,6 +156,10 @@ static LogicalResult checkIndex(mlir::attn::AttentionOp op, int64_t dim,
 
 static FailureOr<tile::TileMapPoint>
 choosePoint(mlir::attn::AttentionOp op, const ::attn::TileMapOptions &options) {
+  if (op.getCuQ() || op.getCuK() || op.getBlockTable())
+    return op.emitError() << "has packed sequences or pages; a tile map is of "
+                             "tensors with a sequence each, so leave out cu_q, "
+                             "cu_k and block_table";
   auto query = chooseLength(op, op.getQ(), "q", options.queryLength);
   auto key = chooseLength(op, op.getK(), "k", options.keyLength);
   if (failed(query) || failed(key) ||
@@ -231,6 +236,15 @@ private:
 };
 } // namespace
 
+static tile::LaunchOp findLaunch(ModuleOp module, tile::KernelOp kernel) {
+  tile::LaunchOp found;
+  module.walk([&](tile::LaunchOp launch) {
+    if (launch.getKernel() == kernel.getSymName())
+      found = launch;
+  });
+  return found;
+}
+
 namespace attn {
 
 llvm::Expected<OwningOpRef<ModuleOp>> lower(ModuleOp module,
@@ -299,12 +313,17 @@ llvm::Expected<tile::TileMap> mapTiles(ModuleOp module,
   auto point = choosePoint(op, mapOptions);
   if (failed(point))
     return getError();
+  auto data = MaskData::create(op, mapOptions.inputs, *point);
+  if (failed(data))
+    return getError();
   const auto &kernels = chooseKernels(entry, options, *target);
   tile::KernelOp kernel =
       lowerToKVRanges(*clone, op, point->queryLength, kernels);
   if (!kernel)
     return getError();
-  auto map = tile::TileMap::compute(kernel, *point);
+  tile::TileMapData memory = data->getFor(findLaunch(*clone, kernel));
+  memory.maxPairs = mapOptions.maxPairs;
+  auto map = tile::TileMap::compute(kernel, *point, memory);
   if (failed(map))
     return getError();
   return std::move(*map);

@@ -146,6 +146,54 @@ static llvm::Error checkInputs(AttentionOp op, const ReferenceInputs &inputs) {
 }
 
 //===----------------------------------------------------------------------===//
+// ReferenceMask
+//===----------------------------------------------------------------------===//
+
+/// b, h, q_idx and kv_idx, as both regions take them.
+static llvm::SmallVector<ScalarRow, 5> getIndexRows(const ReferenceRow &row,
+                                                    int64_t numKeys) {
+  auto integer = [](int64_t value) {
+    Scalar scalar;
+    scalar.i = static_cast<int32_t>(value);
+    return scalar;
+  };
+  ScalarRow keys(numKeys);
+  for (int64_t j = 0; j < numKeys; ++j)
+    keys[j] = integer(j);
+  return {{integer(row.batch)},
+          {integer(row.head)},
+          {integer(row.query)},
+          std::move(keys)};
+}
+
+ReferenceMask::ReferenceMask(std::unique_ptr<ScalarProgram> program)
+    : program(std::move(program)) {}
+ReferenceMask::ReferenceMask(ReferenceMask &&) = default;
+ReferenceMask &ReferenceMask::operator=(ReferenceMask &&) = default;
+ReferenceMask::~ReferenceMask() = default;
+
+llvm::Expected<ReferenceMask>
+ReferenceMask::create(AttentionOp op,
+                      llvm::ArrayRef<ReferenceCapture> captures) {
+  auto program =
+      ScalarProgram::compile(op.getMaskMod(), /*varyingArgs=*/{3}, captures);
+  if (!program)
+    return program.takeError();
+  return ReferenceMask(std::make_unique<ScalarProgram>(std::move(*program)));
+}
+
+llvm::BitVector ReferenceMask::getVisibleKeys(const ReferenceRow &row,
+                                              int64_t queryLength,
+                                              int64_t keyLength) const {
+  llvm::SmallVector<ScalarRow, 5> args = getIndexRows(row, keyLength);
+  ScalarRow result = program->run(args, queryLength, keyLength, keyLength);
+  llvm::BitVector visible(keyLength);
+  for (int64_t j = 0; j < keyLength; ++j)
+    visible[j] = result[result.size() == 1 ? 0 : j].i != 0;
+  return visible;
+}
+
+//===----------------------------------------------------------------------===//
 // Evaluation
 //===----------------------------------------------------------------------===//
 
@@ -173,15 +221,15 @@ public:
 private:
   std::vector<double> computeScores(const ReferenceRow &row,
                                     const KeysAndValues &kv) const;
-  std::vector<bool> computeVisible(const ReferenceRow &row) const;
+  llvm::BitVector computeVisible(const ReferenceRow &row) const;
   void applyScoreMod(const ReferenceRow &row,
                      std::vector<double> &scores) const;
-  llvm::SmallVector<ScalarRow, 5> getIndexRows(const ReferenceRow &row) const;
 
   const ReferenceInputs &inputs;
   double scale;
   int64_t numKeys;
-  std::optional<ScalarProgram> scoreMod, maskMod;
+  std::optional<ScalarProgram> scoreMod;
+  std::optional<ReferenceMask> mask;
 };
 } // namespace
 
@@ -223,30 +271,12 @@ llvm::Error Evaluator::compileMods(AttentionOp op) {
     scoreMod = std::move(*program);
   }
   if (op.hasMaskMod()) {
-    auto program = ScalarProgram::compile(op.getMaskMod(), /*varyingArgs=*/{3},
-                                          inputs.captures);
-    if (!program)
-      return program.takeError();
-    maskMod = std::move(*program);
+    auto created = ReferenceMask::create(op, inputs.captures);
+    if (!created)
+      return created.takeError();
+    mask = std::move(*created);
   }
   return llvm::Error::success();
-}
-
-/// b, h, q_idx and kv_idx, as both regions take them.
-llvm::SmallVector<ScalarRow, 5>
-Evaluator::getIndexRows(const ReferenceRow &row) const {
-  auto integer = [](int64_t value) {
-    Scalar scalar;
-    scalar.i = static_cast<int32_t>(value);
-    return scalar;
-  };
-  ScalarRow keys(numKeys);
-  for (int64_t j = 0; j < numKeys; ++j)
-    keys[j] = integer(j);
-  return {{integer(row.batch)},
-          {integer(row.head)},
-          {integer(row.query)},
-          std::move(keys)};
 }
 
 std::vector<double> Evaluator::computeScores(const ReferenceRow &row,
@@ -269,7 +299,7 @@ void Evaluator::applyScoreMod(const ReferenceRow &row,
                               std::vector<double> &scores) const {
   if (!scoreMod)
     return;
-  llvm::SmallVector<ScalarRow, 5> args = getIndexRows(row);
+  llvm::SmallVector<ScalarRow, 5> args = getIndexRows(row, numKeys);
   ScalarRow scoreRow(numKeys);
   for (int64_t j = 0; j < numKeys; ++j)
     scoreRow[j].f = scores[j];
@@ -279,15 +309,9 @@ void Evaluator::applyScoreMod(const ReferenceRow &row,
     scores[j] = result[result.size() == 1 ? 0 : j].f;
 }
 
-std::vector<bool> Evaluator::computeVisible(const ReferenceRow &row) const {
-  std::vector<bool> visible(numKeys, true);
-  if (!maskMod)
-    return visible;
-  llvm::SmallVector<ScalarRow, 5> args = getIndexRows(row);
-  ScalarRow result = maskMod->run(args, inputs.q.shape[2], numKeys, numKeys);
-  for (int64_t j = 0; j < numKeys; ++j)
-    visible[j] = result[result.size() == 1 ? 0 : j].i != 0;
-  return visible;
+llvm::BitVector Evaluator::computeVisible(const ReferenceRow &row) const {
+  return mask ? mask->getVisibleKeys(row, inputs.q.shape[2], numKeys)
+              : llvm::BitVector(numKeys, true);
 }
 
 void Evaluator::evaluateRow(const ReferenceRow &row, const KeysAndValues &kv,
@@ -296,7 +320,7 @@ void Evaluator::evaluateRow(const ReferenceRow &row, const KeysAndValues &kv,
   constexpr double infinity = std::numeric_limits<double>::infinity();
   std::vector<double> scores = computeScores(row, kv);
   applyScoreMod(row, scores);
-  std::vector<bool> visible = computeVisible(row);
+  llvm::BitVector visible = computeVisible(row);
 
   llvm::fill(o, 0.0);
   lse = inputs.sink.empty() ? -infinity : inputs.sink[row.head];

@@ -3,6 +3,7 @@
 #include "../Support/RemarkFile.h"
 #include "attn/Analysis/TileMap.h"
 #include "attn/Compiler/Assembler.h"
+#include "attn/Runtime/TensorFile.h"
 #include "attn/Runtime/WholeFile.h"
 #include "attn/Target/PTX.h"
 #include "mlir/IR/AsmState.h"
@@ -87,6 +88,12 @@ static cl::opt<unsigned> batch("batch", cl::desc("Batch of a mask-report"),
 
 static cl::opt<unsigned> head("head", cl::desc("Head of a mask-report"),
                               cl::init(0), cl::cat(category));
+
+static cl::list<std::string> inputs(
+    "inputs", cl::CommaSeparated,
+    cl::desc("What the mask of a mask-report reads (captures, lengths of a "
+             "cache), by attn.name: files of one array, or one .safetensors"),
+    cl::value_desc("NAME=FILE.npy,..."), cl::cat(category));
 
 static cl::opt<std::string>
     dumpStages("dump-stages",
@@ -221,6 +228,30 @@ static llvm::Error parseLengths(StringRef text,
   return llvm::Error::success();
 }
 
+/// Reads --inputs into `tensors`.
+static llvm::Error readInputs(llvm::StringMap<::attn::Tensor> &tensors) {
+  if (inputs.size() == 1 && StringRef(inputs[0]).ends_with(".safetensors")) {
+    auto file = ::attn::readSafetensors(inputs[0]);
+    if (!file)
+      return file.takeError();
+    tensors = std::move(*file);
+    return llvm::Error::success();
+  }
+  for (StringRef input : inputs) {
+    auto [name, path] = input.split('=');
+    if (path.empty())
+      return llvm::createStringError(
+          "--inputs takes NAME=FILE.npy,... or one .safetensors, not '" +
+          input + "'");
+    auto tensor = ::attn::readNpy(path);
+    if (!tensor)
+      return tensor.takeError();
+    if (!tensors.try_emplace(name, std::move(*tensor)).second)
+      return llvm::createStringError("--inputs gives '" + name + "' twice");
+  }
+  return llvm::Error::success();
+}
+
 static llvm::Error writeMaskReport(ModuleOp module,
                                    const ::attn::CompileOptions &options) {
   ::attn::TileMapOptions mapOptions;
@@ -229,6 +260,8 @@ static llvm::Error writeMaskReport(ModuleOp module,
       return error;
   mapOptions.batch = batch;
   mapOptions.head = head;
+  if (llvm::Error error = readInputs(mapOptions.inputs))
+    return error;
   auto map = ::attn::mapTiles(module, options, mapOptions);
   if (!map)
     return map.takeError();
@@ -292,9 +325,9 @@ static llvm::Error run(ModuleOp module, ArrayRef<Emit> kinds) {
 static llvm::Error checkMaskReport(ArrayRef<Emit> kinds) {
   if (!llvm::is_contained(kinds, Emit::MaskReport)) {
     if (lengths.getNumOccurrences() || batch.getNumOccurrences() ||
-        head.getNumOccurrences())
-      return llvm::createStringError(
-          "--lengths, --batch and --head are about --emit=mask-report");
+        head.getNumOccurrences() || inputs.getNumOccurrences())
+      return llvm::createStringError("--lengths, --batch, --head and --inputs "
+                                     "are about --emit=mask-report");
     return llvm::Error::success();
   }
   if (kinds.size() > 1)

@@ -279,6 +279,11 @@ mapTilesOf(mlir::ModuleOp module, const Manifest &manifest,
   TileMapOptions mapOptions;
   mapOptions.queryLength = query.getShape()[2];
   mapOptions.keyLength = key.getShape()[2];
+  for (auto [argument, tensor] : llvm::zip_equal(manifest.arguments, arguments))
+    if (argument.isTensor)
+      mapOptions.inputs.try_emplace(argument.name, tensor);
+  // A profile shouldn't wait for more.
+  mapOptions.maxPairs = int64_t(1) << 22;
   // The kernel compiled: whatever is wrong with a map is no error of the run.
   mlir::ScopedDiagnosticHandler silence(
       module.getContext(), [](mlir::Diagnostic &) { return mlir::success(); });

@@ -3,7 +3,9 @@
 #ifndef ATTN_ANALYSIS_TILEMAP_H
 #define ATTN_ANALYSIS_TILEMAP_H
 
+#include "attn/Analysis/ScalarInterpreter.h"
 #include "attn/Dialect/Tile/IR/TileOps.h"
+#include "llvm/ADT/BitVector.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace mlir::tile {
@@ -14,6 +16,16 @@ struct TileMapPoint {
   int64_t batch = 0, head = 0;
 };
 
+/// What a kernel finds in memory.
+struct TileMapData {
+  ScalarInterpreter::ReadFn read;
+  /// The keys that a query of the point sees, from any thread. Fails after an
+  /// error.
+  std::function<FailureOr<llvm::BitVector>(int64_t query)> getVisibleKeys;
+  /// Pairs of a query and a key for which that may be asked.
+  int64_t maxPairs;
+};
+
 /// The tiles of one batch and head of an attention kernel: which the kernel
 /// skips, and in which it evaluates the mask.
 class TileMap {
@@ -22,9 +34,11 @@ public:
   static constexpr int64_t kMaxLength = int64_t(1) << 20;
 
   /// Evaluates the ranges that tile-split-kv-ranges gave to the kv_loop of
-  /// `kernel`. Fails after an error where they depend on more than lengths and
-  /// indices, as captured tensors.
-  static FailureOr<TileMap> compute(KernelOp kernel, const TileMapPoint &point);
+  /// `kernel`, or if it has a list of tiles, which are those of which something
+  /// is visible, the mask itself. Fails after an error where that depends on
+  /// memory of which `data` doesn't know.
+  static FailureOr<TileMap> compute(KernelOp kernel, const TileMapPoint &point,
+                                    const TileMapData &data);
 
   int64_t getNumQueryTiles() const { return rows.size(); }
   /// Of the tiles that a query tile visits, the greatest number over the mean;
@@ -58,9 +72,16 @@ private:
   /// Key tiles of a query tile: those outside [begin, end) are skipped, those
   /// in [fullBegin, fullEnd) are full.
   struct Row {
-    int64_t begin, fullBegin, fullEnd, end;
+    int64_t begin = 0, fullBegin = 0, fullEnd = 0, end = 0;
+    /// Of every key tile, if they come from a list.
+    std::vector<Kind> listed = {};
+
     Kind classify(int64_t keyTile) const;
+    int64_t countVisited() const;
+    int64_t countFull() const;
   };
+
+  LogicalResult addListedRow(const TileMapData &data);
 
   /// The kind of all the tiles that a cell stands for; partial where they
   /// differ.

@@ -5,9 +5,11 @@
 
 #include "attn/Compiler/Backend.h"
 #include "attn/Compiler/CpuJit.h"
+#include "attn/Runtime/Tensor.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Error.h"
 #include <functional>
 #include <memory>
@@ -61,6 +63,11 @@ lower(mlir::ModuleOp module, const CompileOptions &options);
 struct TileMapOptions {
   std::optional<int64_t> queryLength, keyLength;
   int64_t batch = 0, head = 0;
+  /// What the mask reads, by the names of the entry's arguments.
+  llvm::StringMap<Tensor> inputs;
+  /// Where tiles are listed when the kernel runs, a map takes evaluating the
+  /// mask for every query and key: up to so many pairs of them.
+  int64_t maxPairs = int64_t(1) << 26;
 };
 
 /// Which tiles the fused kernel of the module's one attention skips. Errors are

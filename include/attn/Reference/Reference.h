@@ -11,9 +11,11 @@
 
 #include "attn/Dialect/Attn/IR/AttnOps.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Error.h"
 #include <array>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -82,6 +84,28 @@ evaluateReference(mlir::attn::AttentionOp op, const ReferenceInputs &inputs);
 llvm::Expected<ReferenceResult>
 evaluateReferenceRows(mlir::attn::AttentionOp op, const ReferenceInputs &inputs,
                       llvm::ArrayRef<ReferenceRow> rows);
+
+class ScalarProgram;
+
+/// The mask_mod of an operator on concrete captures.
+class ReferenceMask {
+public:
+  /// `op` has a mask_mod; one capture per capture of it.
+  static llvm::Expected<ReferenceMask>
+  create(mlir::attn::AttentionOp op, llvm::ArrayRef<ReferenceCapture> captures);
+  ReferenceMask(ReferenceMask &&other);
+  ReferenceMask &operator=(ReferenceMask &&other);
+  ~ReferenceMask();
+
+  /// The keys that a row sees, of `keyLength`.
+  llvm::BitVector getVisibleKeys(const ReferenceRow &row, int64_t queryLength,
+                                 int64_t keyLength) const;
+
+private:
+  explicit ReferenceMask(std::unique_ptr<ScalarProgram> program);
+
+  std::unique_ptr<ScalarProgram> program;
+};
 
 } // namespace attn
 

@@ -10,7 +10,7 @@
 
 // RUN: not attn-compile %s --entry=a --emit=mask-report --lengths=0x0 2>&1 | FileCheck %s --check-prefix=ZERO
 // RUN: not attn-compile %s --entry=a --emit=mask-report --lengths=1048577x1048577 2>&1 | FileCheck %s --check-prefix=LARGE
-// ZERO: mask-report-errors.mlir:[[# @LINE + 25]]:{{[0-9]+}}: error: a tile map needs lengths from 1 to 1048576, not 0
+// ZERO: mask-report-errors.mlir:[[# @LINE + 26]]:{{[0-9]+}}: error: a tile map needs lengths from 1 to 1048576, not 0
 // LARGE: error: a tile map needs lengths from 1 to 1048576, not 1048577
 
 // RUN: not attn-compile %s --entry=fixed --emit=mask-report --lengths=128x64 2>&1 | FileCheck %s --check-prefix=FIXED
@@ -22,9 +22,10 @@
 // HEAD: error: has no head 2; q has size 2 in dimension 1
 
 // RUN: not attn-compile %s --entry=a --lengths=1x1 2>&1 | FileCheck %s --check-prefix=ALONE
+// RUN: not attn-compile %s --entry=a --inputs=x=x.npy 2>&1 | FileCheck %s --check-prefix=ALONE
 // RUN: not attn-compile %s --entry=a --emit=mask-report,mlir -o %t 2>&1 | FileCheck %s --check-prefix=OTHERS
 // RUN: not attn-compile %s --entry=a --emit=mask-report --variant=naive 2>&1 | FileCheck %s --check-prefix=VARIANT
-// ALONE: attn-compile: error: --lengths, --batch and --head are about --emit=mask-report
+// ALONE: attn-compile: error: --lengths, --batch, --head and --inputs are about --emit=mask-report
 // OTHERS: attn-compile: error: --emit=mask-report goes with no other form
 // VARIANT: attn-compile: error: --emit=mask-report is about the fused kernel
 
