@@ -221,6 +221,12 @@ def check_foreign(checks):
     print(profile)
     ours, theirs = profile.data["regions"]
     checks.check("ours is one kernel", profile.expect("ours:kernels=1,copies=0"))
+    # q, k, v and o once, and both products of all rows and keys.
+    least, products = 4 * q.numel() * q.element_size(), 4 * q.numel() * k.shape[2]
+    (fused,) = kernels(ours["summary"]).values()
+    known = ours["min_bytes"], fused["bytes"], fused["flops"]
+    checks.check("bytes and FLOPs of ours are known", known == (least, least, products), f"{known}")
+    checks.check("torch's aren't", theirs["min_bytes"] is None and all(k["bytes"] is None for k in theirs["summary"]["kernels"]))
     names = list(kernels(theirs["summary"]))
     checks.check("torch's kernel is seen by name", any("flash" in name for name in names), str(names))
     (kernel, *_) = kernels(theirs["summary"]).values()
