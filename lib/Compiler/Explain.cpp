@@ -77,6 +77,9 @@ static constexpr Measurement kMeasurements[] = {
     {"sm_90a", MaskKind::Window, 64, 16384, 1.20},
     {"sm_90a", MaskKind::Window, 128, 16384, 1.32}};
 
+/// Of all batches.
+static constexpr int64_t kMeasuredQueries = 16384;
+
 /// Further from a measured length, nothing is said.
 static constexpr int64_t kMaxLengthRatio = 2;
 
@@ -116,8 +119,9 @@ namespace {
 struct Candidate {
   Backend backend;
   Manifest manifest;
-  /// With arguments.
+  /// With inputs: the plan for them, and all arguments.
   std::optional<BoundPlan> plan;
+  std::vector<Tensor> arguments;
 
   int64_t countKernels() const;
   std::optional<int64_t> getBytes() const;
@@ -145,6 +149,7 @@ private:
   std::string explainUnfused(const Candidate &candidate);
   std::string explainCudnn();
   std::string explainServed(const Candidate &candidate);
+  std::optional<int64_t> getLength(mlir::Value operand) const;
   const Measurement *findMeasurement();
 
   mlir::ModuleOp module;
@@ -244,6 +249,7 @@ llvm::Error Explainer::bind(Candidate &candidate) {
   if (!plan)
     return plan.takeError();
   candidate.plan = std::move(*plan);
+  candidate.arguments = std::move(arguments);
   return llvm::Error::success();
 }
 
@@ -289,7 +295,7 @@ llvm::Expected<Candidate> Explainer::consider(Backend backend) {
   llvm::Expected<Manifest> manifest = compile(backend);
   if (!manifest)
     return manifest.takeError();
-  Candidate candidate{backend, std::move(*manifest), std::nullopt};
+  Candidate candidate{backend, std::move(*manifest), std::nullopt, {}};
   if (!inputs.empty())
     if (llvm::Error error = bind(candidate))
       return std::move(error);
@@ -315,7 +321,7 @@ std::string Explainer::explainFused(const Candidate &candidate) {
     text += (candidate.countKernels() == 1 ? " that moves " : " that move ") +
             formatBytes(*bytes);
   if (candidate.manifest.kernelTarget != explanation.target)
-    text += ", that of " + candidate.manifest.kernelTarget;
+    text += ", code of " + candidate.manifest.kernelTarget;
   return text;
 }
 
@@ -334,15 +340,24 @@ std::string Explainer::explainUnfused(const Candidate &candidate) {
       .str();
 }
 
+/// Of q or k, which fused is bound to; none where it isn't, or where the
+/// operand is no argument.
+std::optional<int64_t> Explainer::getLength(mlir::Value operand) const {
+  auto argument = llvm::dyn_cast<mlir::BlockArgument>(operand);
+  if (!argument || !fused || fused->arguments.empty())
+    return std::nullopt;
+  return fused->arguments[argument.getArgNumber()].getShape()[2];
+}
+
 /// The nearest in length, of the same kind.
 const Measurement *Explainer::findMeasurement() {
   std::optional<MaskKind> mask =
       getMeasuredMask(mlir::attn::matchCudnn(op).attention);
-  auto getLength = [&](size_t input) { return inputs[input].getShape()[2]; };
-  if (!mask || !fused || inputs.size() < 2 || getLength(0) != getLength(1) ||
+  std::optional<int64_t> measured = getLength(op.getQ());
+  if (!mask || !measured || measured != getLength(op.getK()) ||
       op.getQKHeadDim() != op.getVHeadDim())
     return nullptr;
-  const int64_t length = getLength(0);
+  const int64_t length = *measured;
   const Measurement *nearest = nullptr;
   double nearestRatio = kMaxLengthRatio;
   for (const Measurement &measurement : kMeasurements) {
@@ -364,12 +379,12 @@ std::string Explainer::explainCudnn() {
   std::string text;
   if (const Measurement *nearest = findMeasurement()) {
     const bool isSlower = nearest->speedup >= 1;
-    text = llvm::formatv("{0} by estimate: {1:f2} times fused's time (measured "
-                         "on an H200, D={2} "
-                         "{3} N={4}, bf16)",
-                         isSlower ? "slower" : "faster", nearest->speedup,
-                         nearest->headDim, stringify(nearest->mask),
-                         nearest->length);
+    text = llvm::formatv(
+        "{0} by estimate: {1:f2} times fused's time (measured on an H200, "
+        "bf16, D={2} {3} B={4} N={5})",
+        isSlower ? "slower" : "faster", nearest->speedup, nearest->headDim,
+        stringify(nearest->mask), kMeasuredQueries / nearest->length,
+        nearest->length);
   } else if (inputs.empty()) {
     text = "no estimate without the sizes";
   } else {

@@ -254,9 +254,10 @@ TEST(ExplainTest, GivesAReasonForEachBackend) {
   if (!explanation.device.empty())
     return; // Whether it is there depends on the machine.
   EXPECT_EQ(cudnn.status, Status::Available);
-  EXPECT_TRUE(contains(cudnn.reason, "slower by estimate: 1.24 times fused's "
-                                     "time (measured on an H200, D=64 causal "
-                                     "N=2048, bf16)"));
+  EXPECT_TRUE(
+      contains(cudnn.reason,
+               "slower by estimate: 1.24 times fused's time (measured on an "
+               "H200, bf16, D=64 causal B=8 N=2048)"));
 }
 
 TEST(ExplainTest, DecidesConditionsOnSizes) {
@@ -271,6 +272,32 @@ TEST(ExplainTest, DecidesConditionsOnSizes) {
                        "at least as many keys as queries"));
   // Nothing else is chosen in its place.
   EXPECT_EQ(explanation.verdicts.front().status, Status::Available);
+}
+
+TEST(ExplainTest, TakesArgumentsInAnyOrder) {
+  constexpr llvm::StringLiteral kText = R"mlir(
+!t = tensor<?x8x?x64xbf16>
+func.func @f(%l: tensor<?xf32>, %o: !t, %v: !t, %k: !t, %q: !t) -> !t {
+  %r = attn.attention ins(%q, %k, %v : !t, !t, !t) outs(%o : !t) -> !t
+  return %r : !t
+})mlir";
+  ExplainArguments arguments = getInputs(1, 1);
+  arguments.inputs.clear();
+  const llvm::SmallVector<int64_t, 1> one = {1};
+  arguments.inputs.push_back(
+      Tensor::borrow(DType::F32, one, getRowMajorStrides(one), nullptr));
+  for (int64_t length : {4096, 4096, 500}) {
+    const llvm::SmallVector<int64_t, 4> shape = {2, 8, length, 64};
+    arguments.inputs.push_back(
+        Tensor::borrow(DType::BF16, shape, getRowMajorStrides(shape), nullptr));
+  }
+  KernelOptions options = getGpuOptions();
+  const Explanation explanation = get(explain(kText, options, arguments));
+  EXPECT_EQ(find(explanation, Backend::Fused).status, Status::Chosen);
+  if (explanation.device.empty()) {
+    EXPECT_TRUE(contains(find(explanation, Backend::Cudnn).reason,
+                         "no estimate: nothing like it"));
+  }
 }
 
 TEST(ExplainTest, AgreesWithCompiling) {
