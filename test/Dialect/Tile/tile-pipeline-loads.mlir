@@ -42,21 +42,27 @@ tile.kernel @kv_loop(%q: !src, %k: !src, %begin: i32, %end: i32, %out: memref<?x
   tile.return
 }
 
-// The key of the loads that a step starts is read from the list a step before.
+// The key of the loads that a step starts is read from the list a step before;
+// behind the list's end it is 0, whatever memory holds there.
 // CHECK-LABEL: tile.kernel @listed(
 // CHECK: %[[NOW:.*]] = tile.gather %arg2[{{.*}}, %{{.*}}]
-// CHECK: %[[KEY:.*]] = arith.muli %[[NOW]]
+// CHECK: %[[READ:.*]] = arith.muli %[[NOW]]
+// CHECK: %[[IS_LISTED:.*]] = arith.cmpi slt, %{{.*}}, %arg3
+// CHECK: %[[KEY:.*]] = arith.select %[[IS_LISTED]], %[[READ]], %c0
 // CHECK: tile.async_load %arg1[%[[KEY]], %{{.*}}]
 // CHECK: %[[POSITION:.*]] = arith.addi
 // CHECK: %[[NEXT:.*]] = tile.gather %arg2
-// CHECK: %[[NEXT_KEY:.*]] = arith.muli %[[NEXT]]
+// CHECK: %[[NEXT_READ:.*]] = arith.muli %[[NEXT]]
+// CHECK: %[[IS_NEXT:.*]] = arith.cmpi slt, %[[POSITION]], %arg3
+// CHECK: %[[NEXT_KEY:.*]] = arith.select %[[IS_NEXT]], %[[NEXT_READ]], %c0
 // CHECK: tile.kv_loop {{.*}} step 32 tiles(%arg2[{{.*}}] : {{.*}}) iter_args(%{{.*}}, %{{.*}}, %[[POSITION]], %[[NEXT_KEY]])
 // CHECK: qk (%{{.*}}: i32, %{{.*}}: tensor<64x32xf32>, %{{.*}}: i32, %[[LATER:.*]]: i32, %[[LATER_KEY:.*]]: i32)
 // CHECK: %[[MORE:.*]] = arith.cmpi slt, %[[LATER]], %arg3
 // CHECK: tile.async_load %arg1[%[[LATER_KEY]], %{{.*}}] to %{{.*}} if %[[MORE]]
 // CHECK: pv (
 // CHECK: %[[AHEAD:.*]] = tile.gather %arg2
-// CHECK: %[[AHEAD_KEY:.*]] = arith.muli %[[AHEAD]]
+// CHECK: %[[AHEAD_READ:.*]] = arith.muli %[[AHEAD]]
+// CHECK: %[[AHEAD_KEY:.*]] = arith.select %{{.*}}, %[[AHEAD_READ]], %c0
 // CHECK: tile.yield %{{.*}}, %{{.*}}, %{{.*}}, %[[AHEAD_KEY]]
 tile.kernel @listed(%q: !src, %k: !src, %tiles: memref<?x?x?x?xi32>, %end: i32, %out: memref<?x32xf32>)
     attributes {num_warps = 4 : i32, num_stages = 2 : i32} {

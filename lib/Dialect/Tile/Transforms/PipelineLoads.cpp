@@ -67,8 +67,9 @@ private:
                      function_ref<LaterStep()> getLater);
   /// `iv` moved on by as many steps as loads run ahead.
   Value advance(const LoopBounds &bounds, Value iv);
-  /// The key of a kv_loop's step, the induction variable of another.
-  Value getKey(Value iv);
+  /// The key of a kv_loop's step, the induction variable of another. What lies
+  /// behind the end of a list is anything; such a step begins at key 0.
+  Value getKey(const LoopBounds &bounds, Value iv);
   void startLoads(Value key, Value slot, Value condition);
   void readFromBuffers(Value slot);
   Value i32(int64_t value);
@@ -174,9 +175,13 @@ Value LoopPipeliner::advance(const LoopBounds &bounds, Value iv) {
   return arith::AddIOp::create(rewriter, loc, iv, distance);
 }
 
-Value LoopPipeliner::getKey(Value iv) {
+Value LoopPipeliner::getKey(const LoopBounds &bounds, Value iv) {
   auto kvLoop = dyn_cast<KVLoopOp>(loop);
-  return kvLoop ? kvLoop.getKey(rewriter, iv, IRMapping()) : iv;
+  if (!kvLoop || !kvLoop.getTiles())
+    return iv;
+  Value key = kvLoop.getKey(rewriter, iv, IRMapping());
+  return arith::SelectOp::create(rewriter, loop->getLoc(),
+                                 less(iv, bounds.end), key, i32(0));
 }
 
 void LoopPipeliner::startLoads(Value key, Value slot, Value condition) {
@@ -240,7 +245,7 @@ void LoopPipeliner::emitPrologue(const LoopBounds &bounds) {
   for (int64_t stage = 0; stage < stages - 1; ++stage) {
     if (stage > 0)
       iv = arith::AddIOp::create(rewriter, loc, iv, bounds.step);
-    startLoads(getKey(iv), i32(stage), less(iv, bounds.end));
+    startLoads(getKey(bounds, iv), i32(stage), less(iv, bounds.end));
   }
   makeInvariantLoadsAsync();
 }
@@ -305,7 +310,7 @@ void LoopPipeliner::pipelineKVLoop() {
   SmallVector<Value> added = {i32(0)};
   if (oldLoop.getTiles()) {
     Value later = advance(bounds, bounds.begin);
-    added.append({later, getKey(later)});
+    added.append({later, getKey(bounds, later)});
   }
   SmallVector<Value> inits(oldLoop.getInits());
   llvm::append_range(inits, added);
@@ -350,7 +355,7 @@ void LoopPipeliner::pipelineKVLoop() {
   if (newLoop.getTiles()) {
     Value position =
         arith::AddIOp::create(rewriter, loc, state[1], bounds.step);
-    next.append({position, getKey(position)});
+    next.append({position, getKey(bounds, position)});
   }
   Operation *yield = pv.getTerminator();
   yield->insertOperands(yield->getNumOperands(), next);
