@@ -102,9 +102,8 @@ LogicalResult MaskData::checkSize(CaptureLoadOp load) {
       find(op.getCaptures()[capture.getArgNumber() - first]);
   if (!argument || !argument->tensor)
     return success();
-  const int64_t ends[] = {
-      point.batch + 1, op.getNumQueryHeads(), point.queryLength,
-      point.keyLength};
+  const int64_t ends[] = {point.batch + 1, op.getNumQueryHeads(),
+                          point.queryLength, point.keyLength};
   for (auto [dim, index] : llvm::enumerate(load.getIndices())) {
     auto position = dyn_cast<BlockArgument>(index);
     if (!position || load.isBroadcast(dim) || position.getArgNumber() >= 4)

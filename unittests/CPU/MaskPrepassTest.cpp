@@ -91,10 +91,11 @@ public:
     const std::string name = "fused_attn_cpu_f32_d32";
     if (!extremes.empty())
       kernels.run(name + "_extremes", numExtremes, params);
-    std::vector<int32_t> classes(granules * keyTiles + 1, -1);
-    params.addMemRef(classes.data(), {1, 1, granules, keyTiles}, {});
-    // 8 tiles of keys a program.
-    kernels.run(name + "_classes", granules * countTiles(keyTiles, 8), params);
+    // A number for 8 tiles of keys.
+    int32_t groups = countTiles(keyTiles, 8);
+    std::vector<int32_t> classes(granules * groups + 1, -1);
+    params.addMemRef(classes.data(), {1, 1, granules, groups}, {});
+    kernels.run(name + "_classes", granules * groups, params);
     lists.assign(queryTiles * keyTiles + 1, -1);
     ranges.assign(4 * queryTiles * getNumGranulesInTile() + 1, -1);
     params.addMemRef(lists.data(), {1, 1, queryTiles, keyTiles}, {});

@@ -18,17 +18,16 @@ static constexpr int64_t kMaxGranule = 64;
 /// mixed.
 static constexpr int64_t kRowsAtOnce = 16;
 
-/// Tiles of keys that a program of `_classes` takes.
-static constexpr int64_t kTilesOfProgram = 8;
-
-/// Tiles whose classes `_tiles` reads together.
-static constexpr int64_t kTilesAtOnce = 8;
+/// Tiles of keys whose classes are one number, which is what a program of
+/// `_classes` writes.
+static constexpr int64_t kTilesInGroup = 8;
 
 namespace {
 /// What the elements of a granule of queries and a tile of keys are: all
 /// hidden, mixed, all visible, or what bounds don't decide.
 enum class TileClass { Hidden, Partial, Full, Open };
 constexpr int64_t kClassBits = 2;
+static_assert(kTilesInGroup * kClassBits <= 32);
 
 /// A read by query or key alone whose bounds in each tile are wanted.
 struct BoundedRead {
@@ -145,6 +144,7 @@ private:
                            Value length);
   Value getClass(Arithmetic &builder, RuleBounds isVisible, Value numKeys,
                  TileClass otherwise);
+  Value getClassInGroup(Value classes, Value shift);
   Value classifyByBounds(const ElementRange &queries, Value firstTile,
                          Value lastTile);
   Value classifyByElements(const ElementRange &queries,
@@ -154,7 +154,10 @@ private:
   scf::ForOp
   forEachKeyTile(const ListKernel &list, ValueRange inits,
                  function_ref<ListStep(ArrayRef<TileKind>, ValueRange)> body);
-  SmallVector<TileKind> readKinds(const ListKernel &list, Value keyTile);
+  SmallVector<Value> readClasses(const ListKernel &list, Value firstTile);
+  SmallVector<TileKind> getKinds(const ListKernel &list,
+                                 ArrayRef<Value> classes, int64_t i,
+                                 Value isTile);
   Value isFullForAll(ArrayRef<TileKind> kinds);
   Value listFullTiles(const ListKernel &list);
   SmallVector<GranuleRange> listPartialTiles(const ListKernel &list,
@@ -247,7 +250,8 @@ MaskTiles PrepassBuilder::build() {
   unsigned maskInputs = inputs.get(getYielded());
   Value maskBatches = maskInputs & kBatch ? batches : one;
   Value maskHeads = maskInputs & kHead ? heads : one;
-  Value classSizes[] = {maskBatches, maskHeads, granules, keyTiles};
+  Value classSizes[] = {maskBatches, maskHeads, granules,
+                        countTiles(keyTiles, kTilesInGroup)};
   Value classes = allocate(classSizes);
   Value lists = allocate({maskBatches, maskHeads, queryTiles, keyTiles});
   // The last tile of queries may reach past the last granule of queries.
@@ -264,7 +268,6 @@ MaskTiles PrepassBuilder::build() {
   llvm::append_range(arguments, ArrayRef<Value>{toI32(qLen), toI32(kvLen)});
   if (!reads.empty())
     buildExtremesKernel(extremes, numExtremes);
-  classSizes[3] = countTiles(keyTiles, kTilesOfProgram);
   buildClassesKernel(classes, product(classSizes));
   buildTilesKernel({lists, ranges},
                    product({maskBatches, maskHeads, queryTiles}));
@@ -435,50 +438,60 @@ void PrepassBuilder::buildClassesKernel(Value classes, Value grid) {
   tile::KernelOp kernelOp = createKernel("_classes", classes);
   Value target = written.back();
   Value rest = tile::ProgramIdOp::create(kernel, kernel.getI32Type());
-  auto takeOff = [&](Value size) {
+  auto takeOff = [&](int64_t dim) {
+    Value size = kernel.getSizeI32(target, dim);
     Value number = kernel.rem(rest, size);
     rest = kernel.div(rest, size);
     return number;
   };
-  Value numTiles = kernel.getSizeI32(target, 3);
-  Value tilesOfProgram = kernel.i32(kTilesOfProgram), one = kernel.i32(1);
-  Value numGroups = kernel.div(
-      kernel.add(numTiles, kernel.i32(kTilesOfProgram - 1)), tilesOfProgram);
-  Value firstTile = kernel.mul(takeOff(numGroups), tilesOfProgram);
-  granuleNumber = takeOff(kernel.getSizeI32(target, 2));
-  context.head = takeOff(kernel.getSizeI32(target, 1));
+  Value tilesInGroup = kernel.i32(kTilesInGroup), one = kernel.i32(1);
+  Value group = takeOff(3);
+  Value firstTile = kernel.mul(group, tilesInGroup);
+  granuleNumber = takeOff(2);
+  context.head = takeOff(1);
   context.batch = rest;
+  Value blockN = kernel.i32(tiles.blockN);
+  Value numTiles =
+      kernel.div(kernel.add(context.kvLen, kernel.sub(blockN, one)), blockN);
   ElementRange queries =
       getElements(kernel, granuleNumber, granule, context.qLen);
   Value known = classifyByBounds(queries, firstTile, kernel.sub(numTiles, one));
 
-  auto loop = scf::ForOp::create(kernel, kernel.i32(0), tilesOfProgram, one);
+  // Behind the last tile a group has none.
+  Value count = kernel.min(kernel.sub(numTiles, firstTile), tilesInGroup);
+  Value none = kernel.i32(0);
+  auto loop = scf::ForOp::create(kernel, kernel.i32(0), count, one, none);
   {
     OpBuilder::InsertionGuard guard(kernel);
     kernel.setInsertionPointToStart(loop.getBody());
-    Value i = loop.getInductionVar(), keyTile = kernel.add(firstTile, i);
+    Value i = loop.getInductionVar();
     Value shift = kernel.mul(i, kernel.i32(kClassBits));
-    Value byBounds = kernel.binary<arith::AndIOp>(
-        kernel.binary<arith::ShRUIOp>(known, shift),
-        kernel.i32((1 << kClassBits) - 1));
-    Value isOpen =
-        kernel.both(kernel.less(keyTile, numTiles),
-                    kernel.equal(byBounds, kernel.number(TileClass::Open)));
+    Value byBounds = getClassInGroup(known, shift);
+    Value isOpen = kernel.equal(byBounds, kernel.number(TileClass::Open));
     auto branch = scf::IfOp::create(kernel, kernel.getI32Type(), isOpen,
                                     /*withElseRegion=*/true);
-    // What doesn't exist isn't stored.
-    tile::StoreElementOp::create(
-        kernel, branch.getResult(0), target,
-        ValueRange{context.batch, context.head, granuleNumber, keyTile});
+    Value shifted = kernel.binary<arith::ShLIOp>(branch.getResult(0), shift);
+    scf::YieldOp::create(kernel, kernel.binary<arith::OrIOp>(
+                                     loop.getRegionIterArgs()[0], shifted));
     kernel.setInsertionPointToStart(branch.thenBlock());
-    ElementRange keys =
-        getElements(kernel, keyTile, tiles.blockN, context.kvLen);
+    ElementRange keys = getElements(kernel, kernel.add(firstTile, i),
+                                    tiles.blockN, context.kvLen);
     scf::YieldOp::create(kernel, classifyByElements(queries, keys));
     kernel.setInsertionPointToStart(branch.elseBlock());
     scf::YieldOp::create(kernel, byBounds);
   }
+  tile::StoreElementOp::create(
+      kernel, loop.getResult(0), target,
+      ValueRange{context.batch, context.head, granuleNumber, group});
   tile::ReturnOp::create(kernel);
   launch(kernelOp, grid);
+}
+
+/// The class at bit `shift` of a group's.
+Value PrepassBuilder::getClassInGroup(Value classes, Value shift) {
+  return kernel.binary<arith::AndIOp>(
+      kernel.binary<arith::ShRUIOp>(classes, shift),
+      kernel.i32((1 << kClassBits) - 1));
 }
 
 PrepassBuilder::ElementRange PrepassBuilder::getElements(Arithmetic &builder,
@@ -527,13 +540,13 @@ Value PrepassBuilder::classifyByBounds(const ElementRange &queries,
     Value tileClass =
         getClass(inner, bounds.get(getYielded()), keys.count, TileClass::Open);
     SmallVector<Value> results;
-    for (int64_t number = 0; number < kTilesOfProgram; ++number)
+    for (int64_t number = 0; number < kTilesInGroup; ++number)
       results.push_back(inner.select(inner.equal(i, inner.i32(number)),
                                      tileClass, inner.i32(0)));
     return results;
   };
   auto classes = tile::ReduceRangeOp::create(
-      kernel, kernel.i32(0), kernel.i32(kTilesOfProgram), /*numMin=*/0, body);
+      kernel, kernel.i32(0), kernel.i32(kTilesInGroup), /*numMin=*/0, body);
   Value packed = kernel.i32(0);
   for (auto [number, tileClass] : llvm::enumerate(classes.getResults()))
     packed = kernel.binary<arith::OrIOp>(
@@ -630,17 +643,16 @@ scf::ForOp PrepassBuilder::forEachKeyTile(
     function_ref<ListStep(ArrayRef<TileKind>, ValueRange)> body) {
   Value numTiles = kernel.getSizeI32(list.tiles, 3);
   auto loop = scf::ForOp::create(kernel, kernel.i32(0), numTiles,
-                                 kernel.i32(kTilesAtOnce), inits);
+                                 kernel.i32(kTilesInGroup), inits);
   OpBuilder::InsertionGuard guard(kernel);
   kernel.setInsertionPointToStart(loop.getBody());
-  SmallVector<Value> keyTiles;
-  SmallVector<SmallVector<TileKind>> kinds;
-  for (int64_t i = 0; i < kTilesAtOnce; ++i) {
-    keyTiles.push_back(kernel.add(loop.getInductionVar(), kernel.i32(i)));
-    kinds.push_back(readKinds(list, keyTiles.back()));
-  }
+  Value firstTile = loop.getInductionVar();
+  SmallVector<Value> classes = readClasses(list, firstTile);
   SmallVector<Value> carried(loop.getRegionIterArgs());
-  for (auto [keyTile, kindsOfTile] : llvm::zip_equal(keyTiles, kinds)) {
+  for (int64_t i = 0; i < kTilesInGroup; ++i) {
+    Value keyTile = kernel.add(firstTile, kernel.i32(i));
+    SmallVector<TileKind> kindsOfTile =
+        getKinds(list, classes, i, kernel.less(keyTile, numTiles));
     ListStep step = body(kindsOfTile, carried);
     // Nothing is stored outside of the list.
     Value position =
@@ -654,17 +666,26 @@ scf::ForOp PrepassBuilder::forEachKeyTile(
   return loop;
 }
 
-/// What a tile of keys is to each granule. Past the last query or tile of keys
-/// 0 is read, which is hidden.
+/// The classes of a group of tiles for each granule. Past the last query 0 is
+/// read, which is hidden.
+SmallVector<Value> PrepassBuilder::readClasses(const ListKernel &list,
+                                               Value firstTile) {
+  Value group = kernel.div(firstTile, kernel.i32(kTilesInGroup));
+  return llvm::map_to_vector(list.granules, [&](Value granule) -> Value {
+    Value indices[] = {context.batch, context.head, granule, group};
+    return tile::GatherOp::create(kernel, kernel.getI32Type(), list.classes,
+                                  indices,
+                                  /*in_bounds=*/ArrayRef<int64_t>{0, 1, 3});
+  });
+}
+
+/// What tile `i` of a group, if it exists, is to each granule.
 SmallVector<PrepassBuilder::TileKind>
-PrepassBuilder::readKinds(const ListKernel &list, Value keyTile) {
+PrepassBuilder::getKinds(const ListKernel &list, ArrayRef<Value> classes,
+                         int64_t i, Value isTile) {
   SmallVector<TileKind> kinds;
-  Value isTile = kernel.less(keyTile, kernel.getSizeI32(list.tiles, 3));
-  for (auto [granule, exists] : llvm::zip_equal(list.granules, list.exists)) {
-    Value indices[] = {context.batch, context.head, granule, keyTile};
-    Value tileClass =
-        tile::GatherOp::create(kernel, kernel.getI32Type(), list.classes,
-                               indices, /*in_bounds=*/ArrayRef<int64_t>{0, 1});
+  for (auto [group, exists] : llvm::zip_equal(classes, list.exists)) {
+    Value tileClass = getClassInGroup(group, kernel.i32(i * kClassBits));
     Value isVisible = kernel.negate(
         kernel.equal(tileClass, kernel.number(TileClass::Hidden)));
     Value isFull = kernel.equal(tileClass, kernel.number(TileClass::Full));

@@ -9,7 +9,8 @@
 // CHECK-DAG: %[[TILES:.*]] = arith.ceildivsi %{{.*}}, %c128
 // CHECK: memref.alloc(%[[B:.*]], %[[GRANULES]]) : memref<?x1x?x1x2xi32>
 // CHECK: memref.alloc(%[[KEYS]]) : memref<1x1x1x?x2xi32>
-// CHECK: %[[CLASSES:.*]] = memref.alloc(%[[B]], %[[GRANULES]], %[[KEYS]]) : memref<?x1x?x?xi32>
+// CHECK: %[[GROUPS:.*]] = arith.ceildivsi %[[KEYS]], %c8
+// CHECK: %[[CLASSES:.*]] = memref.alloc(%[[B]], %[[GRANULES]], %[[GROUPS]]) : memref<?x1x?x?xi32>
 // CHECK: %[[LISTS:.*]] = memref.alloc(%[[B]], %[[TILES]], %[[KEYS]]) : memref<?x1x?x?xi32>
 // CHECK: %[[PADDED:.*]] = arith.muli %[[TILES]], %c2
 // CHECK: memref.alloc(%[[B]], %[[PADDED]]) : memref<?x1x?x4xi32>
@@ -35,7 +36,7 @@
 // CHECK-COUNT-2: tile.gather %{{.*}} in_bounds [0, 1, 3, 4]
 // CHECK: tile.reduce_range %c0_i32 to %c8_i32 min 0
 // CHECK-COUNT-2: tile.gather %{{.*}} in_bounds [0, 1, 3, 4]
-// CHECK: scf.for %{{.*}} = %c0_i32 to %c8_i32
+// CHECK: %[[CLASSES:.*]] = scf.for %{{.*}} = %c0_i32 to %{{.*}} step %c1_i32 iter_args(%[[BEFORE:.*]] = %c0_i32)
 // CHECK: arith.cmpi eq, %{{.*}}, %c3_i32
 // CHECK: %[[CLASS:.*]] = scf.if
 // CHECK: scf.for {{.*}} step %c16_i32
@@ -44,13 +45,15 @@
 // CHECK: } else {
 // CHECK: tile.reduce_range {{.*}} min 1
 // CHECK: tile.gather %{{.*}} in_bounds [0] : memref<?x?xi32>, (i32, i32) -> i32
-// CHECK: tile.store_element %[[CLASS]], %{{.*}} : memref<?x?x?x?xi32>
+// CHECK: %[[SHIFTED:.*]] = arith.shli %[[CLASS]]
+// CHECK: arith.ori %[[BEFORE]], %[[SHIFTED]]
+// CHECK: tile.store_element %[[CLASSES]], %{{.*}} : memref<?x?x?x?xi32>
 
 // Two granules a tile, 8 tiles of keys at once: full tiles first, then the
 // others.
 // CHECK: tile.kernel @[[NAME]]_tiles({{.*}}) attributes {num_warps = 1 : i32}
 // CHECK: %[[FULL:.*]] = scf.for {{.*}} step %c8_i32 iter_args(%{{.*}} = %c0_i32) -> (i32)
-// CHECK-COUNT-16: tile.gather
+// CHECK-COUNT-2: tile.gather
 // CHECK-COUNT-8: tile.store_element
 // CHECK: scf.for {{.*}} iter_args(%{{.*}} = %[[FULL]], {{.*}}) -> (i32, i32, i32, i32, i32, i32, i32, i32, i32)
 // CHECK-COUNT-8: tile.store_element {{.*}} : memref<?x?x?x?xi32>

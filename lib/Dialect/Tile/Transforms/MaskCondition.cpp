@@ -19,8 +19,8 @@ using namespace mlir::tile;
 static constexpr size_t kMaxIntervals = 8;
 
 namespace {
-/// Keys from `first` to `last`, i32 of rows, at least -kPositionBound; null where
-/// there is no bound.
+/// Keys from `first` to `last`, i32 of rows, at least -kPositionBound; null
+/// where there is no bound.
 struct Interval {
   Value first, last;
 };
@@ -49,13 +49,13 @@ public:
   MaskCondition(OpBuilder &listener, MaskOp op, RegionInliner &inliner)
       : op(op), inliner(inliner), builder(op.getLoc(), listener),
         type(cast<RankedTensorType>(op.getSource().getType())),
-        rowType(RankedTensorType::get(type.getDimSize(0),
-                                      builder.getI32Type())) {}
+        rowType(
+            RankedTensorType::get(type.getDimSize(0), builder.getI32Type())) {}
 
   Value emit() {
     SmallVector<Value> others;
-    Intervals keys = read(op.getBody().front().getTerminator()->getOperand(0),
-                          others);
+    Intervals keys =
+        read(op.getBody().front().getTerminator()->getOperand(0), others);
     Value visible = emitIntervals(keys);
     for (Value other : others) {
       Value condition = inliner.lift(other, Extent::Elements);
@@ -104,8 +104,7 @@ private:
   }
   Value row(int64_t value) {
     return arith::ConstantOp::create(
-        builder,
-        DenseElementsAttr::get(rowType, static_cast<int32_t>(value)));
+        builder, DenseElementsAttr::get(rowType, static_cast<int32_t>(value)));
   }
   Value clamp(Value rows, int64_t least, int64_t most) {
     return create<arith::MinSIOp>(create<arith::MaxSIOp>(rows, row(least)),
@@ -404,8 +403,8 @@ bool MaskCondition::addBound(KeySum sum, arith::CmpIPredicate predicate,
 // Emission
 //===----------------------------------------------------------------------===//
 
-/// The sum of terms that don't depend on the key and an offset of at most 1, for
-/// each row. What lies beyond the keys on either side may be next to them.
+/// The sum of terms that don't depend on the key and an offset of at most 1,
+/// for each row. What lies beyond the keys on either side may be next to them.
 Value MaskCondition::sumRows(Terms terms, int64_t offset) {
   int64_t min = offset, max = offset;
   for (auto [value, isSubtracted] : terms) {
@@ -481,8 +480,8 @@ Intervals MaskCondition::getPeriods(Value remainder, Interval bounds) {
   for (int64_t i = 0; i < countPeriods(type.getDimSize(1), period); ++i) {
     Value origin = row(create<arith::AddIOp>(start, scalar(i * period)));
     Value first = bounds.first ? clamp(bounds.first, 0, period) : row(0);
-    Value last = bounds.last ? clamp(bounds.last, -1, period - 1)
-                             : row(period - 1);
+    Value last =
+        bounds.last ? clamp(bounds.last, -1, period - 1) : row(period - 1);
     result.push_back({create<arith::AddIOp>(origin, first),
                       create<arith::AddIOp>(origin, last)});
   }
@@ -501,11 +500,11 @@ Value MaskCondition::emitIntervals(ArrayRef<Interval> keys) {
   for (Interval interval : keys) {
     Value inside;
     if (interval.last)
-      inside = compareColumns(arith::CmpIPredicate::sle,
-                              getColumn(interval.last));
+      inside =
+          compareColumns(arith::CmpIPredicate::sle, getColumn(interval.last));
     if (interval.first) {
-      Value isBehind = compareColumns(arith::CmpIPredicate::sge,
-                                      getColumn(interval.first));
+      Value isBehind =
+          compareColumns(arith::CmpIPredicate::sge, getColumn(interval.first));
       inside = inside ? create<arith::AndIOp>(inside, isBehind) : isBehind;
     }
     if (!inside)

@@ -8,8 +8,8 @@
 
 namespace mlir::tile {
 
-/// Whether each element of the tile of `op`, whose region `inliner` has emitted,
-/// is visible.
+/// Whether each element of the tile of `op`, whose region `inliner` has
+/// emitted, is visible.
 ///
 /// What a condition asks of the key becomes bounds that are computed once a
 /// row, and all upper (and all lower) bounds become one: an element compares
