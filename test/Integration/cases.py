@@ -168,7 +168,7 @@ def reported():
     yield case("inf-in-hidden-key", "bf16", 64, (1, 2, 2, 70, 70), mask="key_1_hidden", edit=_inf_key_1)
     for dtype in DTYPES:
         for nq in (1, 70):
-            for mask in ("keys_before_40", "keys_to_39"):
+            for mask in ("keys_before_40", "keys_to_39", "keys_from_40_hidden"):
                 fields = dict(mask=mask, edit=_nan_behind_40, lse=True, static=nq == 70)
                 yield case(f"nan-behind-padding-{mask}-{nq}-{dtype}", dtype, 64, (2, 2, 2, nq, 170), **fields)
     yield case("twice-as-many-queries", "f16", 64, (1, 1, 1, 2048, 1024), mask="causal", lse=True)

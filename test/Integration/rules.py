@@ -602,6 +602,18 @@ MASKS.update(
             lambda b, h, i, j, nq, nk, lens: j < lens[b],
             {"lens": Capture("i32", ("b",), lambda random, shape, case: np.minimum(40 - 17 * np.arange(shape[0]), 40))},
         ),
+        "keys_from_40_hidden": (
+            """
+      %n = attn.capture_load %lens[%b] : {lens} -> i64
+      %key = arith.extsi %kv_idx : i32 to i64
+      %after = arith.cmpi sge, %key, %n : i64
+      %is_second = arith.cmpi eq, %kv_idx, %q_idx : i32
+      %c0 = arith.ori %after, %is_second : i1
+      %true = arith.constant true
+      %r = arith.xori %c0, %true : i1""",
+            lambda b, h, i, j, nq, nk, lens: (j < lens[b]) & (j != i),
+            {"lens": Capture("i64", ("b",), lambda random, shape, case: 40 - 17 * np.arange(shape[0]))},
+        ),
         "keys_to_39": (
             _POSITION
             + """

@@ -192,11 +192,15 @@ Value SequenceBuilder::matmulPV(Value p, Value v, Value into, StringRef path) {
     cloneRule(body, ruleOps, mapping, args.drop_front());
     Value visible;
     for (KeyLimit limit : limits) {
-      Value isBefore = arith::CmpIOp::create(
-          body,
-          limit.isInclusive ? arith::CmpIPredicate::sle
-                            : arith::CmpIPredicate::slt,
-          mapping.lookup(rule.getArgument(3)), mapping.lookup(limit.bound));
+      Value key = mapping.lookup(rule.getArgument(3));
+      Value bound = mapping.lookup(limit.bound);
+      if (key.getType() != bound.getType())
+        key = arith::ExtSIOp::create(body, bound.getType(), key);
+      Value isBefore =
+          arith::CmpIOp::create(body,
+                                limit.isInclusive ? arith::CmpIPredicate::sle
+                                                  : arith::CmpIPredicate::slt,
+                                key, bound);
       visible =
           visible ? arith::AndIOp::create(body, visible, isBefore) : isBefore;
     }

@@ -46,3 +46,33 @@ func.func @either(%q: memref<2x2x?x64xbf16>, %o: memref<2x2x?x64xbf16>) {
     }
   return
 }
+
+// -----
+
+// What is not hidden, by 64-bit lengths.
+// CHECK-LABEL: tile.kernel @fused_attn_s16816_bf16_d64(
+// CHECK-SAME: %[[V:[a-z0-9]+]]: memref<2x2x?x64xbf16>, %{{[a-z0-9]+}}: memref<2x2x?x64xbf16>, %[[LENS:[a-z0-9]+]]: memref<2xi64>
+// CHECK: %[[N:.*]] = tile.gather %[[LENS]]
+// CHECK: %[[ROOM:.*]] = arith.extsi %{{.*}} : i32 to i64
+// CHECK: %[[MIN:.*]] = arith.minsi %[[N]], %[[ROOM]] : i64
+// CHECK: %[[CLAMPED:.*]] = arith.maxsi %[[MIN]], %{{.*}} : i64
+// CHECK: %[[NARROW:.*]] = arith.trunci %[[CLAMPED]] : i64 to i32
+// CHECK: %[[COUNT:.*]] = arith.maxsi %[[NARROW]], %{{.*}} : i32
+// CHECK: %[[SIZE:.*]] = arith.index_cast %[[COUNT]] : i32 to index
+// CHECK: memref.subview %[[V]][0, 0, 0, 0] [2, 2, %[[SIZE]], 64]
+func.func @hidden(%q: memref<2x2x?x64xbf16>, %k: memref<2x2x?x64xbf16>, %v: memref<2x2x?x64xbf16>, %o: memref<2x2x?x64xbf16>, %lens: memref<2xi64>) {
+  attn.attention ins(%q, %k, %v, %lens : memref<2x2x?x64xbf16>, memref<2x2x?x64xbf16>, memref<2x2x?x64xbf16>, memref<2xi64>)
+    outs(%o : memref<2x2x?x64xbf16>)
+    {schedule = #attn.schedule<block_m = 64, block_n = 32, num_stages = 2, num_warps = 4>}
+    mask_mod (%b: i32, %h: i32, %q_idx: i32, %kv_idx: i32, %l: memref<2xi64>) {
+      %n = attn.capture_load %l[%b] : memref<2xi64> -> i64
+      %key = arith.extsi %kv_idx : i32 to i64
+      %padding = arith.cmpi sge, %key, %n : i64
+      %future = arith.cmpi sgt, %kv_idx, %q_idx : i32
+      %hidden = arith.ori %padding, %future : i1
+      %true = arith.constant true
+      %r = arith.xori %hidden, %true : i1
+      attn.yield %r : i1
+    }
+  return
+}

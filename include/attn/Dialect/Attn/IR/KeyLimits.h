@@ -8,14 +8,16 @@
 
 namespace mlir::attn {
 
-/// A condition that keys must meet to be seen: key < bound, or key <= bound.
+/// A condition that keys must meet to be seen: key < bound, or key <= bound,
+/// which is an integer of at least 32 bits.
 struct KeyLimit {
   Value bound;
   bool isInclusive;
 };
 
-/// The limits that `condition` sets to the i32 `key`: those of its comparisons,
-/// if it is one or a conjunction of several.
+/// The limits that `condition` sets to the i32 `key`: those of its comparisons
+/// with the key or the key extended, if it is one, a conjunction of several, or
+/// the negation of a disjunction.
 SmallVector<KeyLimit> findKeyLimits(Value condition, Value key);
 
 /// How many of `numKeys` keys meet `limits`, in [0, numKeys].
