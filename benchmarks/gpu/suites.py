@@ -21,7 +21,7 @@ def rotating_inputs(problem):
     return Rotating(make, problem.bytes)
 
 
-def ours(program, problem, inputs, captures=None):
+def ours(program, problem, inputs, captures=None, captures_unchanged=False):
     """The program as a callable that returns the output."""
     captures = captures or {}
     dtype = peers.DTYPES[problem.dtype]
@@ -29,7 +29,7 @@ def ours(program, problem, inputs, captures=None):
 
     def run():
         q, k, v = inputs()
-        program(q=q, k=k, v=v, o=out, **captures)
+        program(captures_unchanged=captures_unchanged, q=q, k=k, v=v, o=out, **captures)
         return out
 
     return run

@@ -193,13 +193,14 @@ def problem_cells(row):
 
 
 def mods_table(rows):
-    header = ["D", "N", "rules", "ours : FlexAttention", "ours ms", "FlexAttention ms", "spread, both"]
-    header += ["error, both", "first call s, both", "its block mask s"]
+    header = ["D", "N", "rules", "ours : FlexAttention", "ours ms", "with its pre-pass", "FlexAttention ms"]
+    header += ["spread, both", "error, both", "first call s, both", "its block mask s"]
     body = [
         [
             *problem_cells(row),
             f"{row['ratio']:.2f}",
             f"{row['ours_ms']:.3f}",
+            f"{row['ours_with_prepass_ms']:.3f}",
             f"{row['peer_ms']:.3f}",
             f"{percent(row['ours_spread'])}, {percent(row['peer_spread'])}",
             f"{row['error']:.2e}, {row['peer_error']:.2e}",

@@ -35,6 +35,7 @@ beside_flex = {
     "peer_spread": 0.02,
     "peer_error": 2.3e-3,
     "ours_first_call_s": 0.5,
+    "ours_with_prepass_ms": 0.625,
     "peer_block_mask_s": 0.25,
 }
 decode = {**problem, "batch": 16, "queries": 1, "mask": "none", "mod": "", "kernel_us": 120.0, "spread": 0.01}
