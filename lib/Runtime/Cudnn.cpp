@@ -51,20 +51,18 @@ static void *openFirst(llvm::ArrayRef<std::string> candidates) {
 /// cudnn-frontend looks the CUDA runtime up by its name, which a loader finds
 /// where that is loaded already.
 static void openCudaRuntime(void *cudnn) {
-  llvm::SmallVector<std::string> candidates = {"libcudart.so.13",
-                                               "libcudart.so.12"};
-  llvm::SmallVector<std::string> folders = getCudaFolders();
-  // Beside cuDNN's, in Python's packages.
+  const std::string name = cudnn::getRuntimeName();
+  llvm::SmallVector<std::string> candidates = {name};
+  // Beside cuDNN, in Python's packages.
   Dl_info info;
   if (void *symbol = dlsym(cudnn, "cudnnGetVersion"); dladdr(symbol, &info)) {
     const llvm::StringRef folder = llvm::sys::path::parent_path(info.dli_fname);
-    folders.push_back((folder + "/").str());
-    for (const char *package : {"cu13", "cuda_runtime"})
-      folders.push_back((folder + "/../../" + package + "/lib/").str());
+    for (const char *place :
+         {"/", "/../../cu13/lib/", "/../../cuda_runtime/lib/"})
+      candidates.push_back((folder + place + name).str());
   }
-  for (const std::string &folder : folders)
-    for (const char *name : {"libcudart.so.13", "libcudart.so.12"})
-      candidates.push_back(folder + name);
+  for (const std::string &folder : getCudaFolders())
+    candidates.push_back(folder + name);
   openFirst(candidates);
 }
 

@@ -1,7 +1,24 @@
 //===- CudnnGraph.cpp - cuDNN's attention by cudnn-frontend ---------------===//
 
 #include "CudnnGraph.h"
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+#include <string>
+
+/// cudnn-frontend tries the CUDA runtimes of several versions and fails where
+/// it finds two. It reads structures of the one whose headers it was compiled
+/// with, so that only this one will do.
+static void *openRuntime(const char *name, int flags) {
+  const std::string library = name;
+  if (library.rfind("libcudart", 0) == 0 &&
+      library != attn::cudnn::getRuntimeName())
+    return nullptr;
+  return dlopen(name, flags);
+}
+
+#define dlopen openRuntime
 #include <cudnn_frontend.h>
+#undef dlopen
 #include <unordered_map>
 #include <vector>
 
@@ -164,6 +181,10 @@ std::string SdpaGraph::execute(void *handle, const Addresses &addresses,
 }
 
 std::string cudnn::getMissingSupport() { return ""; }
+
+std::string cudnn::getRuntimeName() {
+  return "libcudart.so." + std::to_string(CUDART_VERSION / 1000);
+}
 
 void cudnn::setLibrary(void *library) { fe::cudnn_dlhandle = library; }
 

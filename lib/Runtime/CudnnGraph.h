@@ -54,6 +54,9 @@ public:
 /// Why this build can't call cuDNN; empty if it can.
 std::string getMissingSupport();
 
+/// The CUDA runtime that is needed beside, "libcudart.so.13".
+std::string getRuntimeName();
+
 /// What dlopen returned. To be called once, before anything below.
 void setLibrary(void *library);
 /// cudnnGetVersion.

@@ -15,6 +15,7 @@ std::string cudnn::getMissingSupport() {
 
 // Nothing below is reached.
 
+std::string cudnn::getRuntimeName() { return ""; }
 void cudnn::setLibrary(void *) {}
 size_t cudnn::getVersion() { return 0; }
 void *cudnn::createHandle(std::string &error) {
