@@ -333,6 +333,11 @@ std::string Explainer::explainUnfused(const Candidate &candidate) {
     return "slower by estimate: " + kernels +
            " that write the scores to memory, O(N^2) bytes; never chosen by "
            "auto";
+  if (*bytes <= *fusedBytes)
+    return llvm::formatv("{0} that move {1}, no more than fused; never chosen "
+                         "by auto",
+                         kernels, formatBytes(*bytes))
+        .str();
   return llvm::formatv("slower by estimate: {0} that move {1}, {2:f1} times "
                        "the bytes of fused; never chosen by auto",
                        kernels, formatBytes(*bytes),
