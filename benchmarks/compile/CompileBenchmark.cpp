@@ -105,7 +105,7 @@ static llvm::Error compileRow(const mlir::attn::ScheduleRow &row,
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   auto module = parseSourceString<ModuleOp>(source, ParserConfig(&context));
   module->walk([&](mlir::attn::AttentionOp op) {
-    op.setScheduleAttr(row.getSchedule(&context));
+    op.setScheduleAttr(row.getSchedule(op));
   });
   ::attn::CompileOptions options;
   options.target = row.target.str();
