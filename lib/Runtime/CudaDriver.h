@@ -100,6 +100,8 @@ constexpr int CU_STREAM_CAPTURE_MODE_RELAXED = 2;
     CUstream)                                                                  \
   X(MemsetD8Async, "cuMemsetD8Async", CUdeviceptr, unsigned char, size_t,      \
     CUstream)                                                                  \
+  X(MemsetD32Async, "cuMemsetD32Async", CUdeviceptr, unsigned, size_t,         \
+    CUstream)                                                                  \
   X(StreamCreate, "cuStreamCreate", CUstream *, unsigned)                      \
   X(StreamDestroy, "cuStreamDestroy_v2", CUstream)                             \
   X(CtxSynchronize, "cuCtxSynchronize", )                                      \

@@ -205,6 +205,7 @@ private:
   llvm::Error evictPlan();
   llvm::Expected<DeviceAddress> getWorkspace(Plan &plan, Stream stream,
                                              bool isCapturing);
+  llvm::Error fillOutputs(const Call &call, Stream stream);
 
   CudnnContext &context;
   Device &device;
@@ -315,6 +316,52 @@ static llvm::Error checkStrides(const cudnn::Problem &problem) {
                       llvm::Twine(kAlignment));
     }
   return llvm::Error::success();
+}
+
+/// Elements of a tensor; none if others lie between them.
+static std::optional<int64_t> countDense(const cudnn::TensorShape &shape) {
+  llvm::SmallVector<std::pair<int64_t, int64_t>, 4> dims;
+  for (auto [size, stride] : llvm::zip_equal(shape.sizes, shape.strides))
+    if (size != 1)
+      dims.push_back({stride, size});
+  llvm::sort(dims);
+  int64_t count = 1;
+  for (auto [stride, size] : dims) {
+    if (stride != count)
+      return std::nullopt;
+    count *= size;
+  }
+  return count;
+}
+
+/// cuDNN writes nothing for a sequence without keys: what it leaves must be
+/// there before.
+llvm::Error CudnnKernel::fillOutputs(const Call &call, Stream stream) {
+  const cudnn::Problem &problem = call.problem;
+  const std::optional<int64_t> numElements = countDense(problem.o);
+  const std::optional<int64_t> numRows =
+      problem.lse ? countDense(*problem.lse) : 0;
+  if (!numElements || !numRows)
+    return llvm::createStringError(
+        "cuDNN needs " + llvm::StringRef(numElements ? "lse" : "o") +
+        " without gaps where keys have lengths, as it writes nothing for a "
+        "sequence without keys; pass a contiguous one, or choose the backend "
+        "fused");
+  auto fill = [&](void *address, uint32_t bits, int64_t words) -> llvm::Error {
+    if (words == 0)
+      return llvm::Error::success();
+    return context.driver.check(
+        context.driver.MemsetD32Async(
+            reinterpret_cast<cuda::CUdeviceptr>(address), bits, words,
+            static_cast<cuda::CUstream>(stream.handle)),
+        "cuMemsetD32Async");
+  };
+  // A row of 16-bit elements has 16 bytes or more.
+  const int64_t words = *numElements * getByteSize(problem.dtype) / 4;
+  if (llvm::Error error = fill(call.addresses.o, 0, words))
+    return error;
+  constexpr uint32_t kMinusInfinity = 0xFF800000;
+  return fill(call.addresses.lse, kMinusInfinity, *numRows);
 }
 
 static llvm::Error checkAddresses(const cudnn::Addresses &addresses) {
@@ -447,6 +494,9 @@ llvm::Error CudnnKernel::launch(int64_t, llvm::MutableArrayRef<void *> params,
       getWorkspace(**plan, stream, *isCapturing);
   if (!workspace)
     return workspace.takeError();
+  if (call.problem.hasLengths)
+    if (llvm::Error error = fillOutputs(call, stream))
+      return error;
   std::string error = cudnn::setStream(context.handle, stream.handle);
   if (error.empty())
     error = (*plan)->graph->execute(context.handle, call.addresses,
