@@ -223,6 +223,18 @@ def score_terms():
     yield Case("score-terms-negative-scale", "f32", 64, (1, 2, 2, 40, 50), "sum", scale=-0.3, lse=True)
 
 
+def key_ramps():
+    """Terms that rise or fall with the key, far and steeply."""
+    masks = (None, "causal", "window", "documents", "keep_blocks")
+    shapes = ((1, 6, 6, 450, 700), (2, 6, 2, 200, 131), (1, 6, 3, 70, 16384))
+    for n, (score, (mask, shape)) in enumerate(
+        itertools.product(rules.KEY_RAMPS, list(itertools.product(masks, shapes[:2])) + [(None, shapes[2]), ("causal", shapes[2])])
+    ):
+        dtype = ("bf16", "f16")[n % 2]
+        name = f"key-ramps-{dtype}-{score}-{mask or 'all'}-" + "x".join(map(str, shape))
+        yield Case(name, dtype, (64, 128)[n // 2 % 2], shape, score, mask, lse=n % 3 != 0, variants=("fused",))
+
+
 def captures():
     """Every rule that reads captured tensors, in every variant, with dtypes and shapes taken in turn."""
     turn = itertools.count()
@@ -489,5 +501,5 @@ def decode():
 
 
 def all_cases():
-    basic = [*matrix(), *head_dims(), *reported(), *score_terms(), *captures(), *bounded_masks(), *listed_masks(), *planes(), *key_intervals()]
+    basic = [*matrix(), *head_dims(), *reported(), *score_terms(), *captures(), *bounded_masks(), *listed_masks(), *planes(), *key_intervals(), *key_ramps()]
     return [*basic, *sinks(), *sequences(), *quantized(), *decode(), *latent()]

@@ -424,6 +424,50 @@ for _dims in ("bhqk", "1hqk", "b1qk", "b11k", "1h1k", "11qk", "bh11", "b1q1", "1
         SCORES[f"bias_{_dims}_{_dtype}"] = _bias(tuple(int(d) if d == "1" else d for d in _dims), _dtype)
 
 
+def _head_slopes(random, shape, case):
+    """Steep both ways, none, and gentle."""
+    return np.resize(np.array([12.0, -7.5, 0.0, 0.03125, -1.0, 300.0], np.float32), shape)
+
+
+# Terms that rise or fall with the key alone.
+KEY_RAMPS = {
+    "head_slopes": (
+        _POSITION
+        + """
+      %slope = attn.capture_load %slopes[%h] : {slopes} -> f32
+      %d = arith.subi %pos, %kv_idx : i32
+      %df = arith.sitofp %d : i32 to f32
+      %bias = arith.mulf %df, %slope : f32
+      %r = arith.subf %s, %bias : f32""",
+        lambda s, b, h, i, j, nq, nk, slopes: s - slopes[h] * (i + nk - nq - j),
+        {"slopes": Capture("f32", ("h",), _head_slopes)},
+    ),
+    "rising": (
+        """
+      %two = arith.constant 2.0 : f32
+      %c9 = arith.constant 9 : i32
+      %k9 = arith.addi %kv_idx, %c9 : i32
+      %kf = arith.sitofp %k9 : i32 to f32
+      %step = arith.constant 0.4 : f32
+      %a = arith.mulf %s, %two : f32
+      %c = arith.mulf %step, %kf : f32
+      %r = arith.addf %a, %c : f32""",
+        lambda s, b, h, i, j, nq, nk: 2 * s + 0.4 * (j + 9),
+    ),
+    "falling": (
+        """
+      %q2 = arith.addi %q_idx, %q_idx : i32
+      %c5 = arith.constant 5 : i32
+      %d = arith.subi %c5, %kv_idx : i32
+      %dq = arith.addi %d, %q2 : i32
+      %df = arith.sitofp %dq : i32 to f32
+      %r = arith.addf %df, %s : f32""",
+        lambda s, b, h, i, j, nq, nk: s + 5 - j + 2 * i,
+    ),
+}
+SCORES.update(KEY_RAMPS)
+
+
 def _t5_bucket(d):
     """The public bidirectional rule of 32 buckets up to a distance of 128."""
     n = abs(d)

@@ -7,6 +7,7 @@
 #include "SequenceBuilder.h"
 #include "TransposeValues.h"
 #include "attn/Analysis/KVRanges.h"
+#include "attn/Analysis/MaskAnalysis.h"
 #include "attn/Conversion/Passes.h"
 #include "attn/Dialect/Attn/IR/AttnSupport.h"
 #include "attn/Dialect/Tile/IR/TileOps.h"
@@ -602,6 +603,8 @@ private:
         [&](ValueRange args) { return buildSoftmax(args.drop_front()); });
     buildRegion(loop.getPv(), ValueRange(softmax).getTypes(), carried,
                 [&](ValueRange args) { return buildPV(args); });
+    if (scoreRamp.slope)
+      startAtRamp();
   }
 
   /// Of V's rows; null if all of the sequence's count.
@@ -712,12 +715,128 @@ private:
       mod.erase();
       return scores;
     }
+    std::optional<KeyRamp> ramp;
+    if (factor && terms.element && canStartAtRamp())
+      ramp = matchKeyRamp(body, terms.element);
+    if (ramp && foldIntoSoftmax(factor)) {
+      builder.setInsertionPoint(loop);
+      scoreRamp = {cloneFrom(body, ramp->slope), cloneFrom(body, ramp->offset)};
+      mod.erase();
+      return scores;
+    }
     yield->setOperand(0, combineTerms(body.getArgument(0), factor, terms));
     // What the terms replace.
     for (Operation &inner : llvm::make_early_inc_range(llvm::reverse(body)))
       if (isOpTriviallyDead(&inner))
         inner.erase();
     return mod;
+  }
+
+  /// On targets with warp roles a product may start at a ramp, for nothing an
+  /// element. Scales of 8-bit inputs aren't known to have an inverse, and wide
+  /// outputs leave no registers for the ramp's operand.
+  bool canStartAtRamp() {
+    return roles && !op.isQuantized() && op.getVHeadDim() <= 128;
+  }
+
+  /// Lets the product of Q and K accumulate onto scoreRamp.
+  ///
+  /// What is added early is rounded with the product, and the softmax tells
+  /// sooner that its base will do if that is positive. So the ramp is relative
+  /// to a key where it is near its greatest, or a little before, and the
+  /// difference goes to the term of the row.
+  void startAtRamp() {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(loop);
+    auto [slope, offset] = scoreRamp;
+    Value start = binary<arith::SubIOp>(zero, getRampOrigin());
+    // Of scores that the softmax scales.
+    Value scale = binary<arith::DivFOp>(floatConstant(1.0f), softmaxScale);
+    Value ownSlope = binary<arith::MulFOp>(slope, scale);
+    tile::MmaOp product = *loop.getQk().getOps<tile::MmaOp>().begin();
+    builder.setInsertionPoint(product);
+    Value first = binary<arith::AddIOp>(loop.getQk().getArgument(0), start);
+    product.getAccMutable().assign(buildRamp(ownSlope, first));
+
+    builder.setInsertionPointAfter(rowTerm ? rowTerm.getDefiningOp() : loop);
+    Value rest = arith::SIToFPOp::create(builder, builder.getF32Type(),
+                                         binary<arith::SubIOp>(offset, start));
+    Value term = tensor::SplatOp::create(builder, rowType(),
+                                         binary<arith::MulFOp>(rest, slope));
+    rowTerm = rowTerm ? binary<arith::AddFOp>(rowTerm, term) : term;
+  }
+
+  /// The key that the ramp is relative to. Falling, it is greatest at the first
+  /// visible one. Rising, it is so at the end of the keys or, under a mask, at
+  /// each row's last visible one: behind the tile's first query, if the ramp is
+  /// relative to that, or within a tile's rows of the last row's.
+  Value getRampOrigin() {
+    auto [slope, offset] = scoreRamp;
+    tile::KeyInterval keys = getVisibleKeys();
+    Value high = keys.end;
+    if (op.hasMaskMod())
+      high = dependsOn(offset, qStart)
+                 ? binary<arith::SubIOp>(zero, offset)
+                 : binary<arith::SubIOp>(keys.end, i32(blockM));
+    Value isRising = arith::CmpFOp::create(builder, arith::CmpFPredicate::OGT,
+                                           slope, floatConstant(0.0f));
+    return arith::SelectOp::create(builder, isRising, high, keys.begin);
+  }
+
+  /// By some row of the program.
+  tile::KeyInterval getVisibleKeys() {
+    tile::KeyInterval keys = {keysBegin, keysEnd};
+    SmallVector<Operation *> opaque;
+    loop.getScore().walk([&](tile::MaskOp mask) {
+      keys = tile::analyzeMask(builder, loop, mask, {keysBegin, keysEnd},
+                               std::nullopt, opaque)
+                 .visible;
+    });
+    return keys;
+  }
+
+  static bool dependsOn(Value value, Value source) {
+    llvm::SetVector<Operation *> slice;
+    BackwardSliceOptions options;
+    options.omitBlockArguments = true;
+    options.inclusive = true;
+    // It doesn't fail without block arguments.
+    (void)getBackwardSlice(value, &slice, options);
+    return value == source || llvm::any_of(slice, [&](Operation *def) {
+             return llvm::is_contained(def->getOperands(), source);
+           });
+  }
+
+  /// slope * (first + column), for each score of a tile.
+  Value buildRamp(Value slope, Value first) {
+    Type f32 = builder.getF32Type();
+    auto indices = RankedTensorType::get(blockN, builder.getI32Type());
+    auto numbers = indices.clone(f32);
+    Value columns = arith::SIToFPOp::create(
+        builder, numbers, tile::IotaOp::create(builder, indices));
+    Value start = arith::SIToFPOp::create(builder, f32, first);
+    Value sum = binary<arith::AddFOp>(
+        columns, tensor::SplatOp::create(builder, numbers, start));
+    Value ramp = binary<arith::MulFOp>(
+        sum, tensor::SplatOp::create(builder, numbers, slope));
+    return tile::BroadcastOp::create(
+        builder, RankedTensorType::get({blockM, blockN}, f32), ramp, /*dim=*/1);
+  }
+
+  /// `value` of `body`, which depends on none of its arguments, where `builder`
+  /// is.
+  Value cloneFrom(Block &body, Value value) {
+    llvm::SetVector<Operation *> slice;
+    BackwardSliceOptions options;
+    options.omitBlockArguments = true;
+    options.inclusive = true;
+    options.filter = [&](Operation *def) { return def->getBlock() == &body; };
+    // It doesn't fail without block arguments.
+    (void)getBackwardSlice(value, &slice, options);
+    IRMapping mapping;
+    for (Operation *inner : slice)
+      builder.clone(*inner, mapping);
+    return mapping.lookupOrDefault(value);
   }
 
   /// factor * score + element, where the element's own scores are scaled.
@@ -1239,6 +1358,8 @@ private:
   Value zero, minusInf, inputScale, softmaxScale, q;
   /// What the score_mod adds to all scores of a row, if anything.
   Value rowTerm;
+  /// What it adds to scores by their key, if that is no part of the loop.
+  KeyRamp scoreRamp;
   tile::KVLoopOp loop;
 };
 

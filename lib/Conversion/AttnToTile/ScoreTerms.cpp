@@ -26,6 +26,8 @@ public:
     dependences[body.getArgument(2)] = kKey;
   }
 
+  std::optional<KeyRamp> matchRamp(Value value);
+
   ScoreTerms run() {
     for (auto cast : llvm::make_early_inc_range(body.getOps<arith::SIToFPOp>()))
       moveMagnitude(cast);
@@ -44,6 +46,12 @@ private:
   std::optional<IndexTerms> splitIndex(Value value);
   Value matchAbsoluteDistance(Value value, bool &isNegative);
   Value evaluateAtStart(Value value);
+  /// key + offset, or less that; no offset is 0.
+  struct IndexRamp {
+    bool isNegative = false;
+    Value offset;
+  };
+  std::optional<IndexRamp> matchIndexRamp(Value value);
 
   // Sums of floats.
   ScoreTerms split(Value value);
@@ -63,9 +71,10 @@ private:
   Value multiply(Value value, Value factor) {
     return value ? builder.createOrFold<arith::MulFOp>(value, factor) : Value();
   }
-  Value one() {
-    return arith::ConstantOp::create(builder, builder.getF32FloatAttr(1.0f));
+  Value constant(float value) {
+    return arith::ConstantOp::create(builder, builder.getF32FloatAttr(value));
   }
+  Value one() { return constant(1.0f); }
 
   Block &body;
   Value qStart;
@@ -295,6 +304,75 @@ ScoreTerms ScoreSplitter::split(Value value) {
         return splitProduct(op, op.getLhs(), getReciprocal(op));
       })
       .Default([&](Operation *) { return keepWhole(value); });
+}
+
+//===----------------------------------------------------------------------===//
+// Ramps
+//===----------------------------------------------------------------------===//
+
+std::optional<ScoreSplitter::IndexRamp>
+ScoreSplitter::matchIndexRamp(Value value) {
+  if (value == body.getArgument(2))
+    return IndexRamp{};
+  Operation *def = value.getDefiningOp();
+  if (!isa_and_present<arith::AddIOp, arith::SubIOp>(def))
+    return std::nullopt;
+  Value a = def->getOperand(0), b = def->getOperand(1);
+  const bool isFirst = getDependence(b) == kNone;
+  if (!isFirst && getDependence(a) != kNone)
+    return std::nullopt;
+  std::optional<IndexRamp> ramp = matchIndexRamp(isFirst ? a : b);
+  if (!ramp)
+    return std::nullopt;
+  Value other = isFirst ? b : a;
+  const bool isDifference = isa<arith::SubIOp>(def);
+  if (isDifference && !isFirst)
+    ramp->isNegative = !ramp->isNegative;
+  // In the brackets of -(key + offset) what is added is subtracted.
+  const bool isSubtracted = (isDifference && isFirst) != ramp->isNegative;
+  if (!ramp->offset)
+    ramp->offset =
+        arith::ConstantOp::create(builder, builder.getI32IntegerAttr(0));
+  ramp->offset = isSubtracted
+                     ? builder.createOrFold<arith::SubIOp>(ramp->offset, other)
+                     : builder.createOrFold<arith::AddIOp>(ramp->offset, other);
+  return ramp;
+}
+
+std::optional<KeyRamp> ScoreSplitter::matchRamp(Value value) {
+  Operation *def = value.getDefiningOp();
+  if (!def || def->getBlock() != &body)
+    return std::nullopt;
+  if (auto cast = dyn_cast<arith::SIToFPOp>(def)) {
+    if (!cast.getType().isF32() || !cast.getIn().getType().isInteger(32))
+      return std::nullopt;
+    std::optional<IndexRamp> index = matchIndexRamp(cast.getIn());
+    if (!index)
+      return std::nullopt;
+    if (!index->offset)
+      index->offset =
+          arith::ConstantOp::create(builder, builder.getI32IntegerAttr(0));
+    return KeyRamp{constant(index->isNegative ? -1.0f : 1.0f), index->offset};
+  }
+  std::optional<KeyRamp> ramp;
+  if (auto negation = dyn_cast<arith::NegFOp>(def)) {
+    ramp = matchRamp(negation.getOperand());
+    if (ramp)
+      ramp->slope = negate(ramp->slope);
+  } else if (auto product = dyn_cast<arith::MulFOp>(def)) {
+    const bool isFirst = getDependence(product.getRhs()) == kNone;
+    Value factor = isFirst ? product.getRhs() : product.getLhs();
+    if (getDependence(factor) != kNone)
+      return std::nullopt;
+    ramp = matchRamp(isFirst ? product.getLhs() : product.getRhs());
+    if (ramp)
+      ramp->slope = multiply(ramp->slope, factor);
+  }
+  return ramp;
+}
+
+std::optional<KeyRamp> mlir::attn::matchKeyRamp(Block &body, Value element) {
+  return ScoreSplitter(body, Value()).matchRamp(element);
 }
 
 ScoreTerms mlir::attn::splitScore(Block &body, Value qStart) {

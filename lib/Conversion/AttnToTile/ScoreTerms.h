@@ -29,6 +29,16 @@ struct ScoreTerms {
 /// small as the distance.
 ScoreTerms splitScore(Block &body, Value qStart);
 
+/// slope * (key + offset): an f32 and an i32 that are the same for all scores
+/// of the kernel's program.
+struct KeyRamp {
+  Value slope, offset;
+};
+
+/// `element`, a term of the score in `body`, as a ramp, if it is one. Adds what
+/// it needs ahead of the terminator.
+std::optional<KeyRamp> matchKeyRamp(Block &body, Value element);
+
 } // namespace mlir::attn
 
 #endif // ATTN_LIB_CONVERSION_ATTNTOTILE_SCORETERMS_H

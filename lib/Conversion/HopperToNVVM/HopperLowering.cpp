@@ -19,6 +19,10 @@ static constexpr int64_t kWarpsPerWarpgroup = 4;
 static constexpr int64_t kProductBits = 256;
 static constexpr int64_t kTensorMapBytes = 128;
 static constexpr int64_t kTensorMapAlignment = 64;
+/// Column j of the tile that ramps are products of, K-major without a swizzle:
+/// what the 8 first k multiply. The 8 others are the same bytes again (a
+/// leading offset of 0).
+static constexpr int64_t kRampRowBytes = 16;
 
 //===----------------------------------------------------------------------===//
 // Frame
@@ -170,6 +174,12 @@ LogicalResult HopperLowering::allocateRings() {
     bytes +=
         type.isNumber() ? 0 : llvm::alignTo(type.getBytes(), kSlotAlignment);
   }
+  roles.walk([&](WgmmaOp op) {
+    if (op.getSlope())
+      rampColumns = std::max(rampColumns, op.getType().getTile().getDimSize(1));
+  });
+  rampOffset = bytes;
+  bytes += kRampRowBytes * rampColumns;
   for (auto &[op, ring] : rings) {
     if (!ring.type.isNumber())
       continue;
@@ -322,6 +332,8 @@ void HopperLowering::initBarriers() {
         fenceBarrierInit(emit);
       },
       [] {});
+  if (rampColumns > 0)
+    fillRampColumns();
   emit.create<NVVM::BarrierOp>();
 }
 
@@ -727,6 +739,78 @@ Value HopperLowering::makeDescriptor(const Operand &operand,
                      (strideOffset << kStrideOffsetShift)));
 }
 
+//===----------------------------------------------------------------------===//
+// Ramps
+//===----------------------------------------------------------------------===//
+//
+// slope * (start + j) in column j is a product with a depth of 6: slope and
+// slope * start, in three bf16 parts each that hold all of an f32's bits, by j
+// and 1, which bf16 holds for the 256 columns that there may be. Other k of the
+// instruction's 16 are 0 on the left.
+
+void HopperLowering::fillRampColumns() {
+  constexpr int32_t kOne = 0x3f80; // bf16
+  emit.createIf(
+      emit.less(thread, emit.i32(rampColumns)),
+      [&] {
+        Value number =
+            emit.bitcast(emit.create<LLVM::SIToFPOp>(emit.getF32Type(), thread),
+                         emit.getI32Type());
+        Value upper = emit.andBits(number, emit.i32(int32_t(0xffff0000)));
+        Value lower = emit.create<LLVM::LShrOp>(number, emit.i32(16));
+        Value address = emit.add(emit.add(alignedBase, emit.i32(rampOffset)),
+                                 emit.mul(thread, emit.i32(kRampRowBytes)));
+        Value words[] = {emit.orBits(upper, lower),
+                         emit.orBits(lower, emit.i32(kOne << 16)),
+                         emit.i32(kOne << 16 | kOne), emit.i32(0)};
+        for (auto [index, word] : llvm::enumerate(words))
+          storeWord(emit, emit.add(address, emit.i32(4 * index)), word);
+        fenceAsyncShared(emit);
+      },
+      [] {});
+}
+
+/// A thread's registers of the left operand, the same in all rows.
+SmallVector<Value> HopperLowering::splitRamp(Value slope, Value start) {
+  Value mask = emit.i32(int32_t(0xffff0000));
+  auto split = [&](Value number) {
+    SmallVector<Value> parts;
+    for (int i = 0; i < 3; ++i) {
+      Value bits = emit.andBits(emit.bitcast(number, emit.getI32Type()), mask);
+      parts.push_back(bits);
+      number = emit.create<LLVM::FSubOp>(number,
+                                         emit.bitcast(bits, emit.getF32Type()));
+    }
+    return parts;
+  };
+  SmallVector<Value> parts = split(slope);
+  llvm::append_range(parts, split(emit.create<LLVM::FMulOp>(slope, start)));
+  // Thread t of four holds k = 2t and 2t + 1.
+  Value own = emit.rem(lane, 4);
+  Value word = emit.i32(0);
+  for (int i = 2; i >= 0; --i) {
+    Value lower = emit.create<LLVM::LShrOp>(parts[2 * i], emit.i32(16));
+    word = emit.select(emit.equal(own, emit.i32(i)),
+                       emit.orBits(parts[2 * i + 1], lower), word);
+  }
+  return {word, word, emit.i32(0), emit.i32(0)};
+}
+
+/// The product of a ramp's numbers, as one instruction.
+WarpgroupProduct HopperLowering::getRampProduct(WgmmaOp op) {
+  WarpgroupProduct product;
+  product.columns = op.getType().getTile().getDimSize(1);
+  product.elementA = product.elementB = emit.getBF16Type();
+  product.isBTransposed = false;
+  product.a = splitRamp(getScalar(op.getSlope()), getScalar(op.getStart()));
+  Value address = emit.create<LLVM::LShrOp>(
+      emit.add(alignedBase, emit.i32(rampOffset)), emit.i32(4));
+  constexpr int64_t kStrideOffset = 8 * kRampRowBytes / kDescriptorUnit;
+  product.b = emit.orBits(emit.create<LLVM::ZExtOp>(emit.getI64Type(), address),
+                          emit.i64(kStrideOffset << kStrideOffsetShift));
+  return product;
+}
+
 void HopperLowering::lowerWgmma(WgmmaOp op) {
   SlotType slotB = op.getB().getType();
   RankedTensorType tileB = slotB.getTile();
@@ -760,6 +844,9 @@ void HopperLowering::lowerWgmma(WgmmaOp op) {
     accumulator.assign(getFragment(op.getAcc()).begin(),
                        getFragment(op.getAcc()).end());
 
+  std::optional<WarpgroupProduct> ramp;
+  if (op.getSlope())
+    ramp = getRampProduct(op);
   emit.create<NVVM::WgmmaFenceAlignedOp>();
   for (int64_t step = 0; step < depth / productDepth; ++step) {
     product.a.clear();
@@ -780,6 +867,9 @@ void HopperLowering::lowerWgmma(WgmmaOp op) {
                                  kDescriptorUnit);
     accumulator = multiply(emit, product, accumulator);
   }
+  // Last, so that the others round what is smaller.
+  if (ramp)
+    accumulator = multiply(emit, *ramp, accumulator);
   emit.create<NVVM::WgmmaGroupSyncAlignedOp>();
   fragments[op.getResult()] = Fragment(accumulator.begin(), accumulator.end());
 }

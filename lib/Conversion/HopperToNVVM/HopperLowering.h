@@ -83,6 +83,9 @@ private:
   void lowerPut(PutOp op);
   void lowerGet(GetOp op);
   void lowerWgmma(WgmmaOp op);
+  void fillRampColumns();
+  SmallVector<Value> splitRamp(Value slope, Value start);
+  WarpgroupProduct getRampProduct(WgmmaOp op);
   void lowerWgmmaWait(WgmmaWaitOp op);
   ScaledRows scaleRows(ArrayRef<Value> rows, Value scale);
   void lowerExpDiff(tile::ExpDiffOp op);
@@ -108,6 +111,9 @@ private:
   Value warpgroupIndex; // i32, the same in all threads of a warp
   Value isFirstLane;    // i1
   Value isFirstOfGroup; // i1: the first thread of a warpgroup
+  /// What ramps are multiplied from, in bytes from the aligned base, and how
+  /// many columns that is for.
+  int64_t rampOffset = 0, rampColumns = 0;
   llvm::MapVector<Operation *, Ring> rings;
   DenseMap<Value, Ring *> ringOf;
   DenseMap<Value, Slot> slots;

@@ -1,7 +1,9 @@
 //===- ConsumerBuilder.cpp - The role that computes -----------------------===//
 
 #include "RoleBuilder.h"
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace mlir::hopper;
@@ -152,15 +154,41 @@ Value ConsumerBuilder::getKV(const Steps &steps, Value index) {
 }
 
 /// S = Q K^T of K tile `number`.
-ConsumerBuilder::Product ConsumerBuilder::startQK(Value number) {
-  return startQK(WaitOp::create(builder, rings.k, number), number);
+ConsumerBuilder::Product ConsumerBuilder::startQK(const Steps &steps,
+                                                  Value number) {
+  return startQK(steps, WaitOp::create(builder, rings.k, number), number);
 }
 
-ConsumerBuilder::Product ConsumerBuilder::startQK(Value slot, Value number) {
+ConsumerBuilder::Product ConsumerBuilder::startQK(const Steps &steps,
+                                                  Value slot, Value number) {
   auto type = PendingType::get(builder.getContext(), parts.qk.getType());
-  Value scores = WgmmaOp::create(builder, type, qSlot, slot, Value(),
-                                 /*transpose_b=*/true);
+  auto [slope, start] = cloneRamp(steps, number);
+  Value scores =
+      WgmmaOp::create(builder, type, qSlot, slot, /*acc=*/Value(), slope, start,
+                      /*transpose_b=*/true, /*permuted_k=*/false);
   return {scores, rings.k, number};
+}
+
+/// The ramp that the scores of K tile `number` start at, if any.
+std::pair<Value, Value> ConsumerBuilder::cloneRamp(const Steps &steps,
+                                                   Value number) {
+  if (!parts.slope)
+    return {};
+  Block &block = loop.getQk().front();
+  IRMapping local = mapping;
+  local.map(block.getArgument(0), getKV(steps, sub(number, base)));
+  llvm::SetVector<Operation *> slice;
+  BackwardSliceOptions options;
+  options.omitBlockArguments = true;
+  options.inclusive = true;
+  options.filter = [&](Operation *op) { return op->getBlock() == &block; };
+  // It doesn't fail without block arguments.
+  (void)getBackwardSlice(parts.slope, &slice, options);
+  (void)getBackwardSlice(parts.start, &slice, options);
+  for (Operation *op : slice)
+    builder.clone(*op, local);
+  return {local.lookupOrDefault(parts.slope),
+          local.lookupOrDefault(parts.start)};
 }
 
 ConsumerBuilder::Product ConsumerBuilder::startPV(Value number, Value p,
@@ -172,8 +200,9 @@ ConsumerBuilder::Product ConsumerBuilder::startPV(Value slot, Value number,
                                                   Value p, Value acc) {
   auto type = PendingType::get(builder.getContext(), parts.pv.getType());
   MmaOp pv = parts.pv;
-  Value output = WgmmaOp::create(builder, type, p, slot, acc,
-                                 pv.getTransposeB(), pv.getPermutedK());
+  Value output =
+      WgmmaOp::create(builder, type, p, slot, acc, /*slope=*/Value(),
+                      /*start=*/Value(), pv.getTransposeB(), pv.getPermutedK());
   return {output, rings.v, number};
 }
 
@@ -288,7 +317,7 @@ Values ConsumerBuilder::emitRanges(const Steps &steps, int64_t skipped,
 Values ConsumerBuilder::buildSimpleStep(const Steps &steps, Value index,
                                         ValueRange carried, StepKind kind) {
   Value number = add(base, index), kv = getKV(steps, index);
-  Product qk = startQK(number);
+  Product qk = startQK(steps, number);
   Values captures = readCaptures(number);
   Value scores = finish(qk, 0);
   Values values = emitSoftmax(kv, scores, captures, carried, kind);
@@ -329,7 +358,7 @@ Values ConsumerBuilder::buildOverlapped(const Steps &steps, ValueRange inits) {
     return state;
   };
   auto buildSteps = [&]() -> Values {
-    Product first = startQK(base);
+    Product first = startQK(steps, base);
     Values captures = readCaptures(base);
     Value scores = finish(first, 0);
     // Masks do nothing in a full step: the first may be either.
@@ -340,7 +369,7 @@ Values ConsumerBuilder::buildOverlapped(const Steps &steps, ValueRange inits) {
     auto body = [&](Value index, ValueRange state, StepKind kind) {
       Values carried(state.drop_back());
       Value number = add(base, index), kv = getKV(steps, index);
-      Product qk = startQK(number);
+      Product qk = startQK(steps, number);
       Product pv =
           startPV(sub(number, i32(1)), state.back(), carried[parts.accIndex]);
       Values captures = readCaptures(number);
@@ -406,7 +435,7 @@ ConsumerBuilder::buildAheadStep(const Steps &steps, Value index,
   Product pv = startPV(slotV, number, result.p, result.acc);
   Value nextScores;
   if (hasQK)
-    nextScores = startQK(slotAhead, numberAhead).pending;
+    nextScores = startQK(steps, slotAhead, numberAhead).pending;
   return {std::move(result.carried), scores, nextScores, pv.pending};
 }
 
@@ -421,8 +450,8 @@ Values ConsumerBuilder::buildAheadSteps(const Steps &steps, ValueRange inits,
   // An odd number of steps begins with one, an even number with two, so that
   // from there on they go in pairs and products keep their registers.
   auto begin = [&](bool isOdd) {
-    Value scores = finish(startQK(base), 0);
-    Value nextScores = startQK(add(base, i32(1))).pending;
+    Value scores = finish(startQK(steps, base), 0);
+    Value nextScores = startQK(steps, add(base, i32(1))).pending;
     AheadState state = {Values(inits), scores, nextScores, Value()};
     state = buildStep(i32(0), state, StepKind::Partial, /*isFirst=*/true);
     return isOdd ? state : buildStep(i32(1), state, StepKind::Partial);

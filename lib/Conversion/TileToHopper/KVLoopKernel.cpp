@@ -74,6 +74,43 @@ static LogicalResult findAccumulator(KVLoopKernel &parts) {
   return success();
 }
 
+/// The scalar that is in all elements of `tile`; null if there is none.
+static Value getSplat(Value tile, OpBuilder &builder) {
+  if (auto splat = tile.getDefiningOp<tensor::SplatOp>())
+    return splat.getInput();
+  DenseElementsAttr elements;
+  if (!matchPattern(tile, m_Constant(&elements)) || !elements.isSplat())
+    return {};
+  return arith::ConstantOp::create(
+      builder, tile.getLoc(),
+      cast<TypedAttr>(elements.getSplatValue<Attribute>()));
+}
+
+/// Finds what the qk product accumulates onto: nothing, or a ramp along the
+/// columns.
+static LogicalResult findRamp(KVLoopKernel &parts) {
+  if (matchPattern(parts.qk.getAcc(), m_AnyZeroFloat()))
+    return success();
+  OpBuilder builder(parts.qk);
+  auto broadcast = parts.qk.getAcc().getDefiningOp<BroadcastOp>();
+  auto ramp = broadcast && broadcast.getDim() == 1
+                  ? broadcast.getSource().getDefiningOp<arith::MulFOp>()
+                  : arith::MulFOp();
+  auto sum =
+      ramp ? ramp.getLhs().getDefiningOp<arith::AddFOp>() : arith::AddFOp();
+  auto columns =
+      sum ? sum.getLhs().getDefiningOp<arith::SIToFPOp>() : arith::SIToFPOp();
+  if (columns && columns.getIn().getDefiningOp<IotaOp>()) {
+    parts.slope = getSplat(ramp.getRhs(), builder);
+    parts.start = getSplat(sum.getRhs(), builder);
+  }
+  if (parts.slope && parts.start)
+    return success();
+  return parts.qk.emitOpError("must accumulate to zero to run as wgmma, or to "
+                              "(columns + start) * slope, with columns from "
+                              "tile.iota, broadcast along the rows");
+}
+
 /// Finds the loads whose tiles the consumers read.
 static LogicalResult findCaptureLoads(KVLoopKernel &parts) {
   WalkResult result = parts.loop.walk([&](LoadOp load) -> WalkResult {
@@ -118,8 +155,8 @@ FailureOr<KVLoopKernel> KVLoopKernel::match(KernelOp kernel) {
     return pv->emitOpError(
         "must have permuted_k to run as wgmma: its left operand is in "
         "registers, and 8-bit ones have an order of their own");
-  if (!matchPattern(qk->getAcc(), m_AnyZeroFloat()))
-    return qk->emitOpError("must accumulate to zero to run as wgmma");
+  if (failed(findRamp(parts)))
+    return failure();
 
   FailureOr<LoadOp> q =
       findLoad(*qk, qk->getA(), kernel.getBody().front(), "before the loop");

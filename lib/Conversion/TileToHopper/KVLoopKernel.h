@@ -33,6 +33,9 @@ struct KVLoopKernel {
   /// `hopper.stages`.
   SmallVector<LoadOp> captureLoads;
   MmaOp qk, pv;
+  /// f32 scalars of the qk region if that product starts at slope * (start +
+  /// column), else null.
+  Value slope, start;
   /// The loop-carried value that `pv` computes.
   unsigned accIndex = 0;
   /// The store behind the loop that may go through Q's slot, if that is wanted.

@@ -192,9 +192,10 @@ private:
   void skip(Value firstNumber, Value count);
   Value getKV(const Steps &steps, Value index);
 
-  Product startQK(Value number);
+  Product startQK(const Steps &steps, Value number);
+  std::pair<Value, Value> cloneRamp(const Steps &steps, Value number);
   Product startPV(Value number, Value p, Value acc);
-  Product startQK(Value slot, Value number);
+  Product startQK(const Steps &steps, Value slot, Value number);
   Product startPV(Value slot, Value number, Value p, Value acc);
   void releaseQ();
   Value finish(const Product &product, int32_t inFlight);

@@ -119,6 +119,14 @@ func.func @accumulator(%a: !hopper.slot<tensor<64x64xbf16>>, %acc: tensor<64x32x
 
 // -----
 
+func.func @ramp(%a: !hopper.slot<tensor<64x64xbf16>>, %acc: tensor<64x64xf32>, %slope: f32) {
+  // expected-error @+1 {{has a ramp, which takes a slope, a start, 16-bit operands and no acc}}
+  %0 = hopper.wgmma %a, %a acc %acc : tensor<64x64xf32> ramp(%slope, %slope) : !hopper.slot<tensor<64x64xbf16>>, <tensor<64x64xbf16>> -> <tensor<64x64xf32>>
+  return
+}
+
+// -----
+
 func.func @wait(%p: !hopper.pending<tensor<64x64xf32>>) {
   // expected-error @+1 {{yields the tile of its operand}}
   %0 = hopper.wgmma_wait 0, %p : <tensor<64x64xf32>> -> tensor<64x32xf32>

@@ -27,6 +27,10 @@ tile.kernel @roles(%k: memref<?x4x?x128xbf16, strided<[?, ?, ?, 1]>>) attributes
       %t = hopper.wait %r[%c0] : !ring
       // CHECK: %[[S:.*]] = hopper.wgmma %[[T]], %[[T]] {transpose_b} : !hopper.slot<tensor<64x128xbf16>>, <tensor<64x128xbf16>> -> <tensor<64x64xf32>>
       %s = hopper.wgmma %t, %t {transpose_b} : !hopper.slot<tensor<64x128xbf16>>, <tensor<64x128xbf16>> -> <tensor<64x64xf32>>
+      %slope = arith.constant 0.5 : f32
+      %start = arith.constant -3.0 : f32
+      // CHECK: hopper.wgmma %[[T]], %[[T]] ramp(%{{.*}}, %{{.*}}) {transpose_b} : !hopper.slot<tensor<64x128xbf16>>, <tensor<64x128xbf16>> -> <tensor<64x64xf32>>
+      %ramp = hopper.wgmma %t, %t ramp(%slope, %start) {transpose_b} : !hopper.slot<tensor<64x128xbf16>>, <tensor<64x128xbf16>> -> <tensor<64x64xf32>>
       // CHECK: %[[O:.*]] = hopper.wgmma %{{.*}}, %[[T]] acc %{{.*}} : tensor<64x128xf32> : tensor<64x64xbf16>, <tensor<64x128xbf16>> -> <tensor<64x128xf32>>
       %o = hopper.wgmma %p, %t acc %zero : tensor<64x128xf32> : tensor<64x64xbf16>, <tensor<64x128xbf16>> -> <tensor<64x128xf32>>
       // CHECK: hopper.wgmma %{{.*}}, %[[T]] acc %[[O]] : !hopper.pending<tensor<64x128xf32>>

@@ -176,6 +176,10 @@ LogicalResult WgmmaOp::verify() {
   if (getAcc() && getTile(getAcc().getType()) != result)
     return emitOpError("accumulates to ")
            << getAcc().getType() << " but yields " << result;
+  if (bool(getSlope()) != bool(getStart()) ||
+      (getSlope() && (getAcc() || areFloat8)))
+    return emitOpError("has a ramp, which takes a slope, a start, 16-bit "
+                       "operands and no acc");
   // PTX ISA, wgmma: m64nNk16, or k32 of 8-bit types, with N a multiple of 8 up
   // to 256.
   int64_t step = areFloat8 ? 32 : 16;

@@ -4,6 +4,7 @@
 #include "attn/Dialect/Attn/IR/AttnSupport.h"
 #include "attn/Dialect/Hopper/Transforms/Passes.h"
 #include "attn/Target/TargetInfo.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace mlir::hopper {
@@ -23,6 +24,8 @@ static constexpr int64_t kReservedBytes = 2048;
 // Rows of blocks, see RingType.
 static constexpr int64_t kBlockRowBytes = 128;
 static constexpr int64_t kMinBlockRowBytes = 32;
+// What a ramp takes for each column, see WgmmaOp.
+static constexpr int64_t kRampColumnBytes = 16;
 // PTX ISA, tensor maps.
 static constexpr int64_t kMaxRank = 5;
 
@@ -68,6 +71,9 @@ static RingBudget getBudget(KVLoopOp loop, KernelOp kernel) {
   auto roles = kernel->getAttrOfType<attn::WarpRolesAttr>(
       attn::WarpRolesAttr::getKernelAttrName());
   int64_t qStages = roles ? roles.getQStages() : 1;
+  for (auto product : loop.getQk().getOps<MmaOp>())
+    if (!matchPattern(product.getAcc(), m_AnyZeroFloat()))
+      budget.available -= kRampColumnBytes * product.getType().getDimSize(1);
   kernel.walk([&](LoadOp load) {
     auto type = dyn_cast<RankedTensorType>(load.getType());
     if (!type || type.getRank() != 2)

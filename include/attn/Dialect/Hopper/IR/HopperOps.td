@@ -276,7 +276,8 @@ def GetOp : Hopper_Op<"get", [MemoryEffects<[MemRead]>]> {
 // Matrix products
 //===----------------------------------------------------------------------===//
 
-def WgmmaOp : Hopper_Op<"wgmma", [MemoryEffects<[MemRead, MemWrite]>]> {
+def WgmmaOp : Hopper_Op<"wgmma", [MemoryEffects<[MemRead, MemWrite]>,
+                                  AttrSizedOperandSegments]> {
   let summary = "Starts a matrix product with f32 accumulation";
   let description = [{
     `result = a * b (+ acc)`, with a [M, K] and b [K, N], or b [N, K] with
@@ -290,6 +291,11 @@ def WgmmaOp : Hopper_Op<"wgmma", [MemoryEffects<[MemRead, MemWrite]>]> {
     permuted (`#tile.operand`), and so must those of `b` be: `permuted_k`, as on
     `tile.mma`.
 
+    Instead of `acc` a product may have a ramp added, slope * (start + j) in
+    column j: a bias by the distance of query and key. It is one more wgmma, of
+    the parts of both numbers by a constant tile in shared memory (16 bytes a
+    column), and so no instruction an element.
+
     ```mlir
     %s = hopper.wgmma %q, %k {transpose_b}
       : !hopper.slot<tensor<128x64xbf16>>, !hopper.slot<tensor<128x64xbf16>> -> !hopper.pending<tensor<128x128xf32>>
@@ -300,10 +306,12 @@ def WgmmaOp : Hopper_Op<"wgmma", [MemoryEffects<[MemRead, MemWrite]>]> {
   let arguments = (ins AnyTypeOf<[Hopper_Tile2D, Hopper_SlotType]>:$a,
                        Hopper_SlotType:$b,
                        Optional<AnyTypeOf<[Hopper_Tile2D, Hopper_PendingType]>>:$acc,
+                       Optional<F32>:$slope, Optional<F32>:$start,
                        UnitAttr:$transpose_b, UnitAttr:$permuted_k);
   let results = (outs Hopper_PendingType:$result);
   let assemblyFormat = [{
-    $a `,` $b (`acc` $acc^ `:` type($acc))? attr-dict
+    $a `,` $b (`acc` $acc^ `:` type($acc))?
+    (`ramp` `(` $slope^ `,` $start `)`)? attr-dict
     `:` type($a) `,` type($b) `->` type($result)
   }];
   let hasVerifier = 1;
