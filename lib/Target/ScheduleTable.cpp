@@ -371,6 +371,28 @@ static LogicalResult verifyRegisters(AttentionOp op, ScheduleAttr schedule,
   return diag;
 }
 
+/// Refuses an output that one product of a consumer can't have. ptxas gives an
+/// instruction no more registers than a thread has at the launch, whatever
+/// setmaxnreg adds.
+static LogicalResult verifyOutputRegisters(AttentionOp op,
+                                           ScheduleAttr schedule,
+                                           const TargetInfo &target) {
+  constexpr int64_t kRegistersOfSM = 65536;
+  int64_t threads = 32 * schedule.getNumWarps();
+  int64_t atLaunch = llvm::alignDown(kRegistersOfSM / threads, 8);
+  int64_t output = schedule.getVColumnsOf(
+                       llvm::alignTo(op.getVHeadDim(), target.columnGranule)) /
+                   2;
+  if (output + kReservedRegisters <= atLaunch)
+    return success();
+  InFlightDiagnostic diag = op.emitOpError("schedule needs about ");
+  diag << output + kReservedRegisters << " registers for a product, and "
+       << threads << " threads begin with " << atLaunch << " each: output "
+       << output << " + " << kReservedRegisters << "; lower block_m";
+  adviseColumns(op, diag);
+  return diag;
+}
+
 /// What a kernel with warp roles can serve.
 static LogicalResult verifyWarpRoles(AttentionOp op, ScheduleAttr schedule,
                                      const TargetInfo &target) {
@@ -396,7 +418,9 @@ static LogicalResult verifyWarpRoles(AttentionOp op, ScheduleAttr schedule,
            << schedule.getNumStages()
            << " must be at least 2 with pipeline = ahead, whose consumers hold "
               "two K tiles at a time";
-  return verifyRegisters(op, schedule, target, split->consumer);
+  if (failed(verifyRegisters(op, schedule, target, split->consumer)))
+    return failure();
+  return verifyOutputRegisters(op, schedule, target);
 }
 
 LogicalResult attn::verifySchedule(AttentionOp op, ScheduleAttr schedule,

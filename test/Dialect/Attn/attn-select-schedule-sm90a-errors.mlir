@@ -84,6 +84,19 @@ func.func @registers(%x: tensor<1x2x?x256xf16>) -> tensor<1x2x?x256xf16> {
 
 // -----
 
+// Nor for an output that setmaxnreg would have room for.
+func.func @registers_at_launch(%x: tensor<1x2x?x208xf16>) -> tensor<1x2x?x208xf16> {
+  // expected-error @below {{schedule needs about 132 registers for a product, and 512 threads begin with 128 each: output 104 + 28; lower block_m}}
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x?x208xf16>, tensor<1x2x?x208xf16>, tensor<1x2x?x208xf16>)
+      outs(%x : tensor<1x2x?x208xf16>)
+      {schedule = #attn.schedule<block_m = 192, block_n = 16, num_stages = 2, num_warps = 16>}
+      -> tensor<1x2x?x208xf16>
+  return %r : tensor<1x2x?x208xf16>
+}
+
+// -----
+
 func.func @registers_simple(%x: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
   // expected-error @below {{schedule needs about 116 registers a consumer thread, which has 112 with block_m = 256: output 32 + scores 56 + 28; lower block_n or block_m}}
   %r = attn.attention
