@@ -1,6 +1,7 @@
 //===- Diagnostics.cpp - Diagnostics as one llvm::Error -------------------===//
 
 #include "Diagnostics.h"
+#include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Location.h"
 
 using namespace attn;
