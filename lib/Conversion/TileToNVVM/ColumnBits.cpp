@@ -16,8 +16,6 @@ using namespace mlir;
 using namespace mlir::tile;
 
 static constexpr int64_t kWordBits = 32;
-/// With fewer columns of a row in a thread the words cost more than they save.
-static constexpr int64_t kMinColumns = 16;
 
 static RankedTensorType getTileType(Value value) {
   return cast<RankedTensorType>(value.getType());
@@ -35,8 +33,9 @@ static bool takesWords(Operation *op) {
 
 /// The columns of each of a thread's rows, relative to its first one; empty if
 /// they aren't pairs of neighbours in every 8, as those of matrix instructions
-/// are, or are few.
-static SmallVector<SmallVector<int64_t>> getRows(const RegisterLayout &layout) {
+/// are, or are less than `minColumns`.
+static SmallVector<SmallVector<int64_t>> getRows(const RegisterLayout &layout,
+                                                 int64_t minColumns) {
   SmallVector<SmallVector<int64_t>> rows;
   for (auto [row, offset] :
        llvm::zip_equal(layout.getRowIndices(), layout.getOffsets())) {
@@ -45,7 +44,7 @@ static SmallVector<SmallVector<int64_t>> getRows(const RegisterLayout &layout) {
     rows[row].push_back(offset.col);
   }
   for (ArrayRef<int64_t> columns : rows) {
-    if (static_cast<int64_t>(columns.size()) < kMinColumns)
+    if (static_cast<int64_t>(columns.size()) < minColumns)
       return {};
     for (auto [index, column] : llvm::enumerate(columns))
       if (column != static_cast<int64_t>(index / 2 * 8 + index % 2))
@@ -81,7 +80,7 @@ static SmallVector<Value> getColumnsUpTo(ThreadEmitter &emit, Value last,
 KernelLowering::ColumnBits KernelLowering::compareColumnBits(arith::CmpIOp op) {
   RankedTensorType type = getTileType(op.getLhs());
   RegisterLayout layout = getLayout(type);
-  SmallVector<SmallVector<int64_t>> rows = getRows(layout);
+  SmallVector<SmallVector<int64_t>> rows = getRows(layout, getMinBitColumns());
   if (rows.empty())
     return {};
   SmallVector<Value> bounds(rows.size());

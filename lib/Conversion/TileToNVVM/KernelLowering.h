@@ -100,6 +100,9 @@ protected:
   /// For each of a thread's rows, which of its columns are in a set: bit i of
   /// word w is that of its column 32 * w + i.
   using ColumnBits = SmallVector<SmallVector<Value>>;
+  /// How many columns of a row a thread must have for words to pay. They take
+  /// registers, of which kernels with 16 columns have none left here.
+  virtual int64_t getMinBitColumns() const { return 32; }
   ColumnBits compareColumnBits(arith::CmpIOp op);
   ColumnBits combineColumnBits(Operation *op);
   bool keepColumnBits(Operation *op, ColumnBits bits);

@@ -66,23 +66,23 @@ tile.kernel @joined(%m: memref<?x256xf32>, %table: memref<?xi32>, %last: i32) at
   tile.return
 }
 
-// With 8 columns of a row in a thread words wouldn't pay.
+// With 16 columns of a row in a thread words wouldn't pay.
 
 // CHECK-LABEL: llvm.func @few
 // CHECK-NOT: bmsk
-// CHECK-COUNT-16: llvm.icmp "sle"
+// CHECK-COUNT-32: llvm.icmp "sle"
 // CHECK-NOT: bmsk
 // CHECK: llvm.return
-tile.kernel @few(%m: memref<?x32xf32>, %last: i32) attributes {num_warps = 1 : i32} {
+tile.kernel @few(%m: memref<?x64xf32>, %last: i32) attributes {num_warps = 1 : i32} {
   %c0 = arith.constant 0 : i32
-  %hidden = arith.constant dense<0xFF800000> : tensor<16x32xf32, #mma>
-  %x = tile.load %m[%c0, %c0] : memref<?x32xf32> -> tensor<16x32xf32, #mma>
-  %columns = tile.iota : tensor<32xi32, #col>
-  %spread = tile.broadcast %columns dim 1 : tensor<32xi32, #col> -> tensor<16x32xi32, #mma>
+  %hidden = arith.constant dense<0xFF800000> : tensor<16x64xf32, #mma>
+  %x = tile.load %m[%c0, %c0] : memref<?x64xf32> -> tensor<16x64xf32, #mma>
+  %columns = tile.iota : tensor<64xi32, #col>
+  %spread = tile.broadcast %columns dim 1 : tensor<64xi32, #col> -> tensor<16x64xi32, #mma>
   %lasts = tensor.splat %last : tensor<16xi32, #row>
-  %high = tile.broadcast %lasts dim 0 : tensor<16xi32, #row> -> tensor<16x32xi32, #mma>
-  %inside = arith.cmpi sle, %spread, %high : tensor<16x32xi32, #mma>
-  %y = arith.select %inside, %x, %hidden : tensor<16x32xi1, #mma>, tensor<16x32xf32, #mma>
-  tile.store %y, %m[%c0, %c0] : tensor<16x32xf32, #mma>, memref<?x32xf32>
+  %high = tile.broadcast %lasts dim 0 : tensor<16xi32, #row> -> tensor<16x64xi32, #mma>
+  %inside = arith.cmpi sle, %spread, %high : tensor<16x64xi32, #mma>
+  %y = arith.select %inside, %x, %hidden : tensor<16x64xi1, #mma>, tensor<16x64xf32, #mma>
+  tile.store %y, %m[%c0, %c0] : tensor<16x64xf32, #mma>, memref<?x64xf32>
   tile.return
 }
