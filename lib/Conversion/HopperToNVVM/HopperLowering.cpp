@@ -194,12 +194,12 @@ LogicalResult HopperLowering::allocateRings() {
     ringOf[op->getResult(0)] = &ring;
   // The driver aligns dynamic shared memory to 16 bytes only.
   sharedBytes = bytes + kSlotAlignment;
-  if (sharedBytes <= maxSharedBytes)
+  if (sharedBytes <= target.maxSharedBytes)
     return success();
   InFlightDiagnostic diag =
       kernel.emitOpError("needs ")
       << sharedBytes << " bytes of shared memory, but a program may use "
-      << maxSharedBytes << "; use smaller tiles or fewer num_stages";
+      << target.maxSharedBytes << "; use smaller tiles or fewer num_stages";
   for (auto &[op, ring] : rings)
     diag.attachNote(op->getLoc())
         << ring.type.getBytes() << " bytes for " << ring.type;

@@ -66,7 +66,6 @@ private:
 
   LogicalResult lowerOp(Operation *op) override;
   Value makeUniform(Value value) override;
-  int64_t getMinBitColumns() const override { return 16; }
   Slot getSlot(Value ring, Value number);
   /// Which time around the ring tile `number` is, as a phase parity.
   Value getParity(RingType type, Value number);

@@ -25,17 +25,16 @@ struct ConvertHopperToNVVMPass
     auto kernels = llvm::to_vector(module.getOps<tile::KernelOp>());
     if (kernels.empty())
       return;
-    int64_t maxSharedBytes = attn::TargetInfo::lookup("sm_90a")->maxSharedBytes;
+    const attn::TargetInfo &target = *attn::TargetInfo::lookup("sm_90a");
     gpu::GPUModuleOp gpuModule = tile::createGPUModule(module);
     LLVM::GlobalOp sharedMemory = tile::createSharedMemory(gpuModule);
     for (tile::KernelOp kernel : kernels) {
       if (!hasRoles(kernel)) {
-        if (failed(tile::lowerKernel(kernel, gpuModule, sharedMemory,
-                                     maxSharedBytes)))
+        if (failed(tile::lowerKernel(kernel, gpuModule, sharedMemory, target)))
           return signalPassFailure();
         continue;
       }
-      HopperLowering lowering(kernel, gpuModule, sharedMemory, maxSharedBytes);
+      HopperLowering lowering(kernel, gpuModule, sharedMemory, target);
       if (failed(lowering.run()))
         return signalPassFailure();
       LaunchParameters parameters{lowering.isPersistent(),

@@ -155,12 +155,12 @@ LogicalResult KernelLowering::allocateBuffers() {
   }
   for (auto &[loop, end] : endOfLoop)
     sharedBytes = std::max(sharedBytes, end);
-  if (sharedBytes <= maxSharedBytes)
+  if (sharedBytes <= target.maxSharedBytes)
     return success();
   InFlightDiagnostic diag =
       kernel.emitOpError("needs ")
       << sharedBytes << " bytes of shared memory, but a program may use "
-      << maxSharedBytes << "; use smaller tiles or fewer num_stages";
+      << target.maxSharedBytes << "; use smaller tiles or fewer num_stages";
   for (Item &item : items)
     diag.attachNote(item.op->getLoc())
         << item.bytes << " bytes for "

@@ -4,6 +4,7 @@
 #define ATTN_LIB_CONVERSION_TILETONVVM_KERNELLOWERING_H
 
 #include "ThreadEmitter.h"
+#include "attn/Target/TargetInfo.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -52,10 +53,9 @@ struct MemRefArgument {
 class KernelLowering {
 public:
   KernelLowering(KernelOp kernel, gpu::GPUModuleOp module,
-                 LLVM::GlobalOp sharedMemory, int64_t maxSharedBytes)
+                 LLVM::GlobalOp sharedMemory, const attn::TargetInfo &target)
       : kernel(kernel), module(module), sharedMemory(sharedMemory),
-        maxSharedBytes(maxSharedBytes),
-        emit(kernel.getLoc(), kernel.getContext()) {}
+        target(target), emit(kernel.getLoc(), kernel.getContext()) {}
   virtual ~KernelLowering() = default;
 
   LogicalResult run();
@@ -101,8 +101,8 @@ protected:
   /// word w is that of its column 32 * w + i.
   using ColumnBits = SmallVector<SmallVector<Value>>;
   /// How many columns of a row a thread must have for words to pay. They take
-  /// registers, of which kernels with 16 columns have none left here.
-  virtual int64_t getMinBitColumns() const { return 32; }
+  /// registers, of which sm_80's kernels with 16 columns have none left.
+  int64_t getMinBitColumns() const { return target.hasWarpRoles ? 16 : 32; }
   ColumnBits compareColumnBits(arith::CmpIOp op);
   ColumnBits combineColumnBits(Operation *op);
   bool keepColumnBits(Operation *op, ColumnBits bits);
@@ -190,7 +190,7 @@ protected:
   KernelOp kernel;
   gpu::GPUModuleOp module;
   LLVM::GlobalOp sharedMemory;
-  int64_t maxSharedBytes;
+  const attn::TargetInfo &target;
   ThreadEmitter emit;
   LLVM::LLVMFuncOp function;
   /// Types of parameters behind those of the kernel ABI.
@@ -218,7 +218,8 @@ protected:
 
 /// Lowers a kernel without warp roles and erases it.
 LogicalResult lowerKernel(KernelOp kernel, gpu::GPUModuleOp module,
-                          LLVM::GlobalOp sharedMemory, int64_t maxSharedBytes);
+                          LLVM::GlobalOp sharedMemory,
+                          const attn::TargetInfo &target);
 
 } // namespace mlir::tile
 

@@ -32,11 +32,11 @@ LLVM::GlobalOp tile::createSharedMemory(gpu::GPUModuleOp module) {
 
 LogicalResult tile::lowerKernel(KernelOp kernel, gpu::GPUModuleOp module,
                                 LLVM::GlobalOp sharedMemory,
-                                int64_t maxSharedBytes) {
+                                const attn::TargetInfo &target) {
   if (!llvm::isPowerOf2_32(kernel.getNumWarps()))
     return kernel.emitOpError("num_warps must be a power of two, not ")
            << kernel.getNumWarps();
-  KernelLowering lowering(kernel, module, sharedMemory, maxSharedBytes);
+  KernelLowering lowering(kernel, module, sharedMemory, target);
   if (failed(lowering.run()))
     return failure();
   kernel.erase();
@@ -60,8 +60,7 @@ struct ConvertTileToNVVM
     gpu::GPUModuleOp gpuModule = createGPUModule(module);
     LLVM::GlobalOp sharedMemory = createSharedMemory(gpuModule);
     for (KernelOp kernel : kernels) {
-      if (failed(lowerKernel(kernel, gpuModule, sharedMemory,
-                             info->maxSharedBytes)))
+      if (failed(lowerKernel(kernel, gpuModule, sharedMemory, *info)))
         return signalPassFailure();
     }
   }
