@@ -413,7 +413,8 @@ def _print_mask_mod(is_causal, window, captures, mask_mod):
     """All of: the window, causal, a mask of bool, the caller's."""
     if len(window) != 2 or any(bound < -1 for bound in window):
         raise ValueError(f"window_size must be two bounds of -1 or more, not {window}")
-    left, right = window
+    # Positions are below 2^30; beyond, a sum would wrap.
+    left, right = (min(bound, 1 << 30) for bound in window)
     if is_causal:
         right = 0 if right < 0 else min(right, 0)
     body, visible = "", []

@@ -1,9 +1,11 @@
 """Profiles of anything that runs on a device."""
 
+import contextlib
 import ctypes
+import errno
 import json
 import os
-import tempfile
+import secrets
 
 from ._library import Options, last_error, library
 
@@ -121,15 +123,20 @@ def _check(status):
 
 
 def _write(path, data):
-    """Whole or not at all."""
-    folder = os.path.dirname(os.path.abspath(path))
-    with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
-        try:
+    """Whole or not at all; devices and pipes are written as they are."""
+    path = os.path.realpath(path)
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "wb", buffering=0) as file:
             file.write(data)
-            # A full disk shows here.
-            file.flush()
-        except BaseException:
-            os.unlink(file.name)
-            raise
-    os.chmod(file.name, 0o644)
-    os.replace(file.name, path)
+        return
+    if not os.path.isdir(os.path.dirname(path)):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+    temporary = f"{path}.{os.getpid()}.{secrets.token_hex(4)}"
+    try:
+        with open(temporary, "xb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise

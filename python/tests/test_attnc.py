@@ -75,6 +75,8 @@ class AttentionTest(unittest.TestCase):
     def test_window(self):
         self.check({"window_size": (5, 3)}, mask_mod=lambda i, j: (j >= i - 5) & (j <= i + 3))
         self.check({"window_size": (5, -1)}, mask_mod=lambda i, j: j >= i - 5)
+        self.check({"window_size": (-1, 2**31 - 1)}, mask_mod=lambda i, j: j >= 0)
+        self.check({"window_size": (5, 2**40)}, mask_mod=lambda i, j: j >= i - 5)
         self.check(
             {"window_size": (5, 3), "is_causal": True}, mask_mod=lambda i, j: (j >= i - 5) & (j <= i)
         )
@@ -553,6 +555,21 @@ class ProfileTest(unittest.TestCase):
                 phases = {event["ph"] for event in json.load(file)["traceEvents"]}
             self.assertTrue({"X", "s", "f"} <= phases)
             self.assertEqual(len(os.listdir(folder)), 2)
+            # A link stays one, and what isn't a file isn't replaced by one.
+            link, pipe = os.path.join(folder, "link"), os.path.join(folder, "pipe")
+            os.symlink("t.json", link)
+            profile.save(link)
+            self.assertTrue(os.path.islink(link))
+            with open(os.path.join(folder, "t.json")) as file:
+                self.assertEqual(json.load(file), profile.data)
+            os.mkfifo(pipe)
+            reader = threading.Thread(target=lambda: open(pipe, "rb").read())
+            reader.start()
+            profile.save(pipe)
+            reader.join()
+            self.assertFalse(os.path.isfile(pipe))
+            with self.assertRaisesRegex(FileNotFoundError, "nowhere/p.json"):
+                profile.save(os.path.join(folder, "nowhere", "p.json"))
             report = os.path.join(folder, "r.html")
             try:
                 profile.save_report(report, "kernels=1")

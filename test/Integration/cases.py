@@ -261,7 +261,7 @@ def captures():
 
 def bounded_masks():
     """Masks whose tiles are known only when they run, at lengths of several tiles."""
-    masks = ("documents", "wide_documents", "hidden_from_row", "prefix_lengths", "keep_blocks", "computed_tables")
+    masks = ("documents", "wide_documents", "hidden_from_row", "prefix_lengths", "keep_blocks", "computed_tables", "captured_blocks")
     shapes = ((2, 4, 2, 450, 470), (1, 4, 4, 300, 700), (2, 4, 1, 640, 128))
     for n, (mask, shape) in enumerate(itertools.product(masks, shapes)):
         dtype = DTYPES[n % len(DTYPES)]

@@ -777,6 +777,26 @@ def _neighborhood(width, radius):
 for _width, _radius in ((96, 3), (200, 2), (256, 1)):
     MASKS[f"neighborhood_{_width}"] = _neighborhood(_width, _radius)
 
+
+def _widths(random, shape, case):
+    """Of blocks; 0: there are none, and everything is visible."""
+    return np.resize(np.array([37, 0, 150], np.int32), shape)
+
+
+# Both positions divided by a number that only the capture knows, which may be 0.
+MASKS["captured_blocks"] = (
+    """
+      %w = attn.capture_load %widths[%b] : {widths} -> i32
+      %zero = arith.constant 0 : i32
+      %whole = arith.cmpi eq, %w, %zero : i32
+      %qb = arith.divsi %q_idx, %w : i32
+      %kb = arith.divsi %kv_idx, %w : i32
+      %same = arith.cmpi eq, %qb, %kb : i32
+      %r = arith.ori %whole, %same : i1""",
+    lambda b, h, i, j, nq, nk, widths: (widths[b] == 0) | (i // np.maximum(widths[b], 1) == j // np.maximum(widths[b], 1)),
+    {"widths": Capture("i32", ("b",), _widths)},
+)
+
 MASKS.update(
     {
         # The first keys for all, and a window.

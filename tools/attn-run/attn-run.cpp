@@ -319,6 +319,15 @@ void Runner::addTiles(RegionProfile &region, const Invocation &invocation) {
     for (KernelFacts &facts : region.facts)
       if (facts.name == step.name && step.grid == numPrograms)
         facts.workImbalance = map->getImbalance();
+
+  // The manifest counts both products in full; nothing of a skipped tile is
+  // computed. Beside the attention, a plan's kernels have hardly any FLOPs.
+  const MaskMap &mask = *region.maskMap;
+  const int64_t visited = mask.partial + mask.full;
+  for (KernelFacts &facts : region.facts)
+    if (facts.flops && mask.skipped > 0)
+      facts.flops = static_cast<int64_t>(static_cast<double>(*facts.flops) *
+                                         visited / (visited + mask.skipped));
 }
 
 llvm::Error Runner::recordProfile(Invocation &invocation) {

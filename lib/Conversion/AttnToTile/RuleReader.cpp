@@ -2,6 +2,7 @@
 
 #include "RuleReader.h"
 #include "attn/Dialect/Tile/IR/TileOps.h"
+#include "attn/Dialect/Tile/Transforms/RegionInliner.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
@@ -79,6 +80,10 @@ Value RuleCloner::clone(OpBuilder &builder, Value value) {
           .Case([&](QLenOp) { return context.qLen; })
           .Case([&](KVLenOp) { return context.kvLen; })
           .Default([&](Operation *op) {
+            if (tile::isIntegerDivision(*op))
+              mapping.map(op->getOperand(1),
+                          tile::createSafeDivisor(builder, *op, operands[0],
+                                                  operands[1]));
             return builder.clone(*op, mapping)
                 ->getResult(cast<OpResult>(value).getResultNumber());
           });

@@ -76,3 +76,32 @@ tile.kernel @deferred_rescale(%q: memref<?x64xbf16>, %limits: memref<?xf32>, %o:
   }
   tile.return
 }
+
+// Numbers that are the same in every row and column, a rule's divisor that must
+// not trap, are computed for each layout that needs them.
+
+// CHECK-LABEL: tile.kernel @divisor
+// CHECK-DAG: arith.select {{.*}} : tensor<64xi1, #row{{[0-9]*}}>, tensor<64xi32, #row{{[0-9]*}}>
+// CHECK-DAG: arith.select {{.*}} : tensor<64xi1, #col{{[a-z0-9]*}}>, tensor<64xi32, #col{{[a-z0-9]*}}>
+tile.kernel @divisor(%q: memref<?x64xbf16>, %width: i32, %o: memref<?x64xi32>) attributes {num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %qt = tile.load %q[%c0, %c0] : memref<?x64xbf16> -> tensor<64x64xbf16>
+  %s = tile.mma mma %qt, %qt, %zero {transpose_b}
+    : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xf32>
+  %widths = tensor.splat %width : tensor<64xi32>
+  %zeros = arith.constant dense<0> : tensor<64xi32>
+  %ones = arith.constant dense<1> : tensor<64xi32>
+  %traps = arith.cmpi eq, %widths, %zeros : tensor<64xi32>
+  %divisor = arith.select %traps, %ones, %widths : tensor<64xi1>, tensor<64xi32>
+  %numbers = tile.iota : tensor<64xi32>
+  %rows = arith.divsi %numbers, %divisor : tensor<64xi32>
+  %cols = arith.divsi %numbers, %divisor : tensor<64xi32>
+  %r = tile.broadcast %rows dim 0 : tensor<64xi32> -> tensor<64x64xi32>
+  %c = tile.broadcast %cols dim 1 : tensor<64xi32> -> tensor<64x64xi32>
+  %i = arith.fptosi %s : tensor<64x64xf32> to tensor<64x64xi32>
+  %sum = arith.addi %r, %c : tensor<64x64xi32>
+  %all = arith.addi %sum, %i : tensor<64x64xi32>
+  tile.store %all, %o[%c0, %c0] : tensor<64x64xi32>, memref<?x64xi32>
+  tile.return
+}

@@ -101,15 +101,33 @@ LogicalResult LayoutAssigner::assignRegisters() {
   return propagateVectors();
 }
 
+/// Whether `op` computes a vector of one value from such vectors, as the
+/// divisor of a rule that divides by a number of its batch or head.
+static bool computesUniform(Operation *op,
+                            const DenseSet<Operation *> &uniform) {
+  return op->getNumResults() == 1 && op->getNumRegions() == 0 && isPure(op) &&
+         op->hasTrait<OpTrait::Elementwise>() &&
+         getTileType(op->getResult(0)) &&
+         llvm::all_of(op->getOperands(), [&](Value operand) {
+           return !getTileType(operand) ||
+                  uniform.contains(operand.getDefiningOp());
+         });
+}
+
 /// One constant may serve several layouts: each use gets its own.
 void LayoutAssigner::rematerializeConstants() {
   SmallVector<Operation *> constants;
+  DenseSet<Operation *> uniform;
   kernel.walk([&](Operation *op) {
-    if (isa<IotaOp, tensor::SplatOp, arith::ConstantOp>(op) &&
+    if (isa<tensor::SplatOp, arith::ConstantOp>(op) ||
+        computesUniform(op, uniform))
+      uniform.insert(op);
+    if ((isa<IotaOp>(op) || uniform.contains(op)) &&
         getTileType(op->getResult(0)))
       constants.push_back(op);
   });
-  for (Operation *op : constants) {
+  // What computes one from another comes after it, and adds uses to it.
+  for (Operation *op : llvm::reverse(constants)) {
     auto uses = llvm::to_vector(llvm::make_pointer_range(op->getUses()));
     if (uses.size() < 2)
       continue;

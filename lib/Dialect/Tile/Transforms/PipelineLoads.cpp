@@ -180,8 +180,8 @@ Value LoopPipeliner::getKey(const LoopBounds &bounds, Value iv) {
   if (!kvLoop || !kvLoop.getTiles())
     return iv;
   Value key = kvLoop.getKey(rewriter, iv, IRMapping());
-  return arith::SelectOp::create(rewriter, loop->getLoc(),
-                                 less(iv, bounds.end), key, i32(0));
+  return arith::SelectOp::create(rewriter, loop->getLoc(), less(iv, bounds.end),
+                                 key, i32(0));
 }
 
 void LoopPipeliner::startLoads(Value key, Value slot, Value condition) {

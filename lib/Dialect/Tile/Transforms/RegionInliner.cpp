@@ -268,10 +268,14 @@ static Value createInt(OpBuilder &builder, Location loc, Type type,
   return arith::ConstantOp::create(builder, loc, attr);
 }
 
-/// `divisor` or, where processors may trap, 1: a tile reaches past the last row
-/// and column, where the rule may divide by 0, or the least integer by -1.
-static Value createSafeDivisor(OpBuilder &builder, Operation &op,
-                               Value dividend, Value divisor) {
+bool tile::isIntegerDivision(Operation &op) {
+  return isSignedDivision(op) || isUnsignedDivision(op);
+}
+
+// A tile reaches past the last row and column, where any rule may divide by 0,
+// or the least integer by -1.
+Value tile::createSafeDivisor(OpBuilder &builder, Operation &op, Value dividend,
+                              Value divisor) {
   APInt constant;
   if (matchPattern(op.getOperand(1), m_ConstantInt(&constant)) &&
       !constant.isZero() && !constant.isAllOnes())
@@ -298,7 +302,7 @@ static Value createSafeDivisor(OpBuilder &builder, Operation &op,
 void RegionInliner::emit(Operation &op, Extent extent) {
   SmallVector<Value> operands = llvm::map_to_vector(
       op.getOperands(), [&](Value value) { return lift(value, extent); });
-  if (isSignedDivision(op) || isUnsignedDivision(op))
+  if (isIntegerDivision(op))
     operands[1] = createSafeDivisor(builder, op, operands[0], operands[1]);
   SmallVector<Type> types = llvm::map_to_vector(
       op.getResultTypes(), [&](Type type) { return getType(type, extent); });

@@ -71,6 +71,14 @@ private:
   DenseMap<Value, Value> starts;
 };
 
+/// The divisor of the integer division `op`, or 1 where processors may trap: at
+/// 0, and at -1 under the least integer.
+Value createSafeDivisor(OpBuilder &builder, Operation &op, Value dividend,
+                        Value divisor);
+
+/// Whether `op` is one.
+bool isIntegerDivision(Operation &op);
+
 } // namespace mlir::tile
 
 #endif // ATTN_DIALECT_TILE_TRANSFORMS_REGIONINLINER_H
