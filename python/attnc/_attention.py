@@ -1,6 +1,7 @@
 """attention(): an operator from PyTorch's and FlashAttention's arguments."""
 
 import functools
+import numbers
 import re
 import sys
 
@@ -168,6 +169,7 @@ def _describe(q, k, v, others, rules, out):
         is_causal, window_size, softcap, scale, score_mod, mask_mod, return_lse, batch_invariant, _, enable_gqa,
     ) = rules  # fmt: skip
     _check_shapes(q, k, v, enable_gqa)
+    _check_rules(window_size, softcap, scale, score_mod, mask_mod)
     captures, types = [], {}
     if attn_mask is not None:
         mask = attn_mask if len(attn_mask.shape) == 4 else attn_mask[(None,) * (4 - len(attn_mask.shape))]
@@ -265,6 +267,22 @@ def _get_capture_type(name, tensor, sizes, dtypes):
     if len(shape) != len(sizes) or any(size is not None and n not in (1, size) for n, size in zip(shape, sizes)):
         raise ValueError(f"{name} of shape {shape} doesn't broadcast to {sizes}")
     return f"tensor<{''.join('1x' if n == 1 else '?x' for n in shape)}{dtype}>"
+
+
+# Of float32.
+_GREATEST, _LEAST = 3.4e38, 1.2e-38
+
+
+def _check_rules(window_size, softcap, scale, score_mod, mask_mod):
+    if len(window_size) != 2 or not all(isinstance(bound, numbers.Integral) and bound >= -1 for bound in window_size):
+        raise ValueError(f"window_size must be two bounds of -1 or more, integers, not {window_size}")
+    if softcap and not _LEAST <= abs(softcap) <= _GREATEST:
+        raise ValueError(f"softcap must be 0 or a finite float32, not {softcap}")
+    if scale is not None and not abs(scale) <= _GREATEST:
+        raise ValueError(f"scale must be a finite float32, not {scale}")
+    for name, rule in (("score_mod", score_mod), ("mask_mod", mask_mod)):
+        if rule is not None and not isinstance(rule, str):
+            raise TypeError(f"{name} must be the text of an MLIR region (docs/API.md), not {type(rule).__name__}")
 
 
 def _check_shapes(q, k, v, enable_gqa):
@@ -411,8 +429,6 @@ def _print_float_mask(mask_type, score):
 
 def _print_mask_mod(is_causal, window, captures, mask_mod):
     """All of: the window, causal, a mask of bool, the caller's."""
-    if len(window) != 2 or any(bound < -1 for bound in window):
-        raise ValueError(f"window_size must be two bounds of -1 or more, not {window}")
     # Positions are below 2^30; beyond, a sum would wrap.
     left, right = (min(bound, 1 << 30) for bound in window)
     if is_causal:
