@@ -13,6 +13,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/WithColor.h"
 #include <chrono>
@@ -360,9 +361,31 @@ static llvm::Error writeReports(const BenchFile &file) {
                         [&](llvm::raw_ostream &os) { writeHtml(os, file); });
 }
 
+/// Before anything is measured, which may take hours.
+static llvm::Error checkFolders() {
+  for (llvm::StringRef file :
+       {jsonFile.getValue(), markdownFile.getValue(), htmlFile.getValue()}) {
+    if (file.empty())
+      continue;
+    llvm::StringRef folder = llvm::sys::path::parent_path(file);
+    if (std::error_code error = llvm::sys::fs::access(
+            folder.empty() ? "." : folder, llvm::sys::fs::AccessMode::Write))
+      return llvm::createFileError(file, error);
+  }
+  return llvm::Error::success();
+}
+
+static bool isMeasured(const BenchCase &benchCase) {
+  return llvm::any_of(benchCase.results, [](const BenchResult &result) {
+    return !result.samplesUs.empty();
+  });
+}
+
 static llvm::Error runGrid() {
   setDefaults();
   if (llvm::Error error = checkOptions())
+    return error;
+  if (llvm::Error error = checkFolders())
     return error;
   llvm::Expected<std::vector<GridCase>> grid = makeGrid({shapes, dtypes, mods});
   if (!grid)
@@ -379,9 +402,15 @@ static llvm::Error runGrid() {
     return error;
   if (llvm::Error error = resume(file))
     return error;
-  if (llvm::Error error = measure(*grid, *chosen, **device, file))
-    return error;
-  return writeReports(file);
+  llvm::Error error = measure(*grid, *chosen, **device, file);
+  // Also of what was measured before an error.
+  if (!file.cases.empty())
+    error = llvm::joinErrors(std::move(error), writeReports(file));
+  if (!error && llvm::none_of(file.cases, isMeasured))
+    return llvm::createStringError(
+        "nothing was measured: every backend refuses every case, as the table "
+        "says");
+  return error;
 }
 
 //===----------------------------------------------------------------------===//
