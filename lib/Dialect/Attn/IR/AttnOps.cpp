@@ -563,9 +563,10 @@ LogicalResult CaptureLoadOp::verify() {
            << type.getElementType();
   for (auto [dim, index] : llvm::enumerate(getIndices())) {
     APInt value;
-    if (type.isDynamicDim(dim) || !matchPattern(index, m_ConstantInt(&value)))
+    if (isBroadcast(dim) || !matchPattern(index, m_ConstantInt(&value)))
       continue;
-    if (value.isNegative() || value.sge(type.getDimSize(dim)))
+    bool isPast = !type.isDynamicDim(dim) && value.sge(type.getDimSize(dim));
+    if (value.isNegative() || isPast)
       return emitOpError("index ")
              << value.getSExtValue() << " is out of range for dimension " << dim
              << " of " << type;
