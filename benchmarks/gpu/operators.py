@@ -169,7 +169,9 @@ def _with_mods(names, dims, lengths, dtype):
 
 
 def mods_problems(dtype):
-    return _with_mods(MODS, (64, 128), (8192, 16384), dtype)
+    problems = _with_mods(MODS, (64, 128), (8192, 16384), dtype)
+    # FlexAttention's kernel faults on a bias of 2^32 elements, which ends the process.
+    return [p for p in problems if p.mod != "head bias" or p.heads * p.length**2 < 1 << 32]
 
 
 def skip_problems(dtype):
