@@ -440,35 +440,6 @@ func.func @capture_type(%q: !q, %t: tensor<4xf16>) -> !q {
 // -----
 
 !q = tensor<2x4x8x64xf32>
-func.func @capture_negative_index(%q: !q, %t: tensor<?xf32>) -> !q {
-  %r = attn.attention ins(%q, %q, %q, %t : !q, !q, !q, tensor<?xf32>) outs(%q : !q)
-    score_mod (%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %c: tensor<?xf32>) {
-      %minus_one = arith.constant -1 : i32
-      // expected-error@+1 {{index -1 is out of range for dimension 0 of 'tensor<?xf32>'}}
-      %x = attn.capture_load %c[%minus_one] : tensor<?xf32> -> f32
-      attn.yield %x : f32
-    } -> !q
-  return %r : !q
-}
-
-// -----
-
-// In a dimension of size 1 every index reads its one element.
-!q = tensor<2x4x8x64xf32>
-func.func @capture_broadcast_index(%q: !q, %t: tensor<1xf32>) -> !q {
-  %r = attn.attention ins(%q, %q, %q, %t : !q, !q, !q, tensor<1xf32>) outs(%q : !q)
-    score_mod (%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %c: tensor<1xf32>) {
-      %five = arith.constant 5 : i32
-      %x = attn.capture_load %c[%five] : tensor<1xf32> -> f32
-      %y = arith.addf %s, %x : f32
-      attn.yield %y : f32
-    } -> !q
-  return %r : !q
-}
-
-// -----
-
-!q = tensor<2x4x8x64xf32>
 func.func @capture_index(%q: !q, %t: tensor<4xf32>) -> !q {
   %r = attn.attention ins(%q, %q, %q, %t : !q, !q, !q, tensor<4xf32>) outs(%q : !q)
     score_mod (%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %c: tensor<4xf32>) {

@@ -563,10 +563,9 @@ LogicalResult CaptureLoadOp::verify() {
            << type.getElementType();
   for (auto [dim, index] : llvm::enumerate(getIndices())) {
     APInt value;
-    if (isBroadcast(dim) || !matchPattern(index, m_ConstantInt(&value)))
+    if (type.isDynamicDim(dim) || !matchPattern(index, m_ConstantInt(&value)))
       continue;
-    bool isPast = !type.isDynamicDim(dim) && value.sge(type.getDimSize(dim));
-    if (value.isNegative() || isPast)
+    if (value.isNegative() || value.sge(type.getDimSize(dim)))
       return emitOpError("index ")
              << value.getSExtValue() << " is out of range for dimension " << dim
              << " of " << type;
