@@ -13,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 
+from checks import Checks
+
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 # The operator of examples/causal.mlir.
 SHAPE = "8x16x1024x64"
@@ -22,18 +24,6 @@ TOLERANCE = 0.08
 REPEAT_TOLERANCE_PERCENT = 3
 # Four cases of some seconds.
 GRID = ["--shapes=8x16x1024x64,2x32:8x2048x128", "--mods=none,causal"]
-
-
-class Checks:
-    def __init__(self):
-        self.failed = 0
-        self.lines = []
-
-    def check(self, what, right, detail=""):
-        line = f"{'right' if right else 'WRONG'}: {what}{': ' if detail else ''}{detail}"
-        print(line, flush=True)
-        self.lines.append(line)
-        self.failed += not right
 
 
 def run(command, allowed=(0,)):

@@ -18,6 +18,8 @@ import subprocess
 import sys
 import tempfile
 
+from checks import Checks
+
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 SHAPE = "8x16x1024x64"
 # CUPTI's times against others'. Events around a step also hold the gap to it, the same for all steps but for GAP_SPREAD_US.
@@ -37,18 +39,6 @@ def find_cupti():
         if found:
             os.environ["ATTNC_CUPTI"] = found[-1]
             return
-
-
-class Checks:
-    def __init__(self):
-        self.failed = 0
-        self.lines = []
-
-    def check(self, what, right, detail=""):
-        line = f"{'right' if right else 'WRONG'}: {what}{': ' if detail else ''}{detail}"
-        print(line, flush=True)
-        self.lines.append(line)
-        self.failed += not right
 
 
 EMPTY_KERNEL = b""".version 7.0
