@@ -78,5 +78,11 @@ KVRanges tile::computeKVRanges(ImplicitLocOpBuilder &builder, KVLoopOp loop,
       hidden.visible = keys;
     sets = intersect(builder, sets, hidden, keys);
   });
-  return roundToSteps(builder, loop, sets);
+  KVRanges ranges = roundToSteps(builder, loop, sets);
+  // Rows that nobody wants take no step.
+  if (rows && loop.getRows())
+    ranges.end = builder.createOrFold<arith::SelectOp>(
+        compare(builder, rows->offset, loop.getRows()), ranges.end,
+        ranges.begin);
+  return ranges;
 }

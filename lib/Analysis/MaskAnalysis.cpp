@@ -224,12 +224,7 @@ public:
     if (loop.getTiles())
       return unknown(mask);
     interleave = getInterleave();
-    if (interleave > 1) {
-      lastQuery = divideByInterleave(builder.createOrFold<arith::AddIOp>(
-          firstRow, arith::ConstantOp::create(
-                        builder, builder.getI32IntegerAttr(numRows - 1))));
-      firstRow = divideByInterleave(firstRow);
-    }
+    setQueries();
     return visit(mask.getBody().front().getTerminator()->getOperand(0),
                  /*negate=*/false);
   }
@@ -304,10 +299,31 @@ private:
     return number;
   }
 
-  Value divideByInterleave(Value row) {
-    return builder.createOrFold<arith::DivUIOp>(
-        row, arith::ConstantOp::create(builder,
-                                       builder.getI32IntegerAttr(interleave)));
+  void setQueries() {
+    firstQuery = getQueryOf(firstRow);
+    if (interleave > 1 || loop.getRows())
+      lastQuery = getQueryOf(getLastRow());
+  }
+
+  Value getQueryOf(Value row) {
+    if (interleave == 1)
+      return row;
+    return builder.createOrFold<arith::DivUIOp>(row, i32Constant(interleave));
+  }
+
+  /// The last row that something behind the loop depends on: what others see
+  /// doesn't matter. Where there is none, the first row.
+  Value getLastRow() {
+    Value last =
+        builder.createOrFold<arith::AddIOp>(firstRow, i32Constant(numRows - 1));
+    if (!loop.getRows())
+      return last;
+    Value end =
+        builder.createOrFold<arith::AddIOp>(mask.getQStart(), loop.getRows());
+    Value lastOfAll = builder.createOrFold<arith::SubIOp>(end, i32Constant(1));
+    last = builder.createOrFold<arith::MinSIOp>(last, lastOfAll);
+    // A tile has rows, a window may lie behind them.
+    return rows ? builder.createOrFold<arith::MaxSIOp>(last, firstRow) : last;
   }
 
   bool isQuery(Value value) {
@@ -699,15 +715,15 @@ private:
     return builder.createOrFold<arith::ExtSIOp>(i64, value);
   }
 
-  /// The largest or smallest value of a form without key over the tile's rows,
-  /// in 64 bits, where it can't overflow.
+  /// The largest or smallest value of a form without key over the queries, in
+  /// 64 bits, where it can't overflow.
   Value emitExtreme(const LinearForm &form, bool largest) {
     bool fromLastRow = (form.query > 0) == largest;
     int64_t constant = form.constant;
     if (fromLastRow && !lastQuery)
       constant += form.query * (numRows - 1);
     Value sum = i64Constant(constant);
-    sum = emitTerm(sum, fromLastRow && lastQuery ? lastQuery : firstRow,
+    sum = emitTerm(sum, fromLastRow && lastQuery ? lastQuery : firstQuery,
                    form.query);
     for (auto [scalar, coefficient] : form.scalars)
       sum = emitTerm(sum, hoist(scalar), coefficient);
@@ -799,8 +815,9 @@ private:
   KeyInterval keys;
   std::optional<RowWindow> rows;
   SmallVectorImpl<Operation *> &opaque;
-  /// With `interleave`, queries.
-  Value firstRow, lastQuery;
+  Value firstRow;
+  /// The last one is null if it is `numRows` - 1 behind the first.
+  Value firstQuery, lastQuery;
   int64_t numRows = 0, interleave = 1;
   ScalarRanges ranges;
   DenseMap<Value, bool> uniformity;

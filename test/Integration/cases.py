@@ -431,6 +431,29 @@ def quantized():
     return quantized_cases.cases(lambda *args, **fields: Case(*args, variants=("fused",), **fields))
 
 
+# Of one form each: ends that move with the query, or don't, read or computed, and lists of tiles.
+TAIL_MASKS = ("causal", "causal_top_left", "window_32_64", "prefix", "near", "neighborhood_100", "document", "documents")
+TAIL_MASKS += ("key_padding", "causal_key_padding", "prefix_lengths", "window_and_first", "strided", "keep_blocks")
+# Tiles have 64, 128 or 192 rows.
+TAILS = (1, 63, 65, 127, 129, 191, 193)
+
+
+def ragged_tails():
+    """Last query tiles of one row, or one less than all, on more keys than queries and on fewer; and such sequences."""
+    turn = itertools.count()
+    for mask in TAIL_MASKS:
+        for nk in (500, 90, 130):
+            n = next(turn)
+            nq, dtype = TAILS[n % len(TAILS)], DTYPES[n % len(DTYPES)]
+            heads = ((2, 2), (6, 2))[n // 2 % 2]
+            name = f"ragged-tail-{dtype}-{mask}-{nq}x{nk}"
+            yield Case(name, dtype, (64, 128)[n % 2], (2, *heads, nq, nk), mask=mask, lse=True, variants=("fused",))
+        keys = SEQUENCE_KEYS[n % len(SEQUENCE_KEYS)]
+        k = (200,) * len(TAILS) if keys == "batch" else (1, 500, 65, 300, 40, 191, 0)
+        lengths = Sequences(TAILS, k, keys=keys, page=PAGES[n % len(PAGES)])
+        yield _sequence_case(f"ragged-tails-{dtype}-{keys}-{mask}", dtype, (64, 128)[n // 2 % 2], heads, lengths, mask=mask)
+
+
 def _decode(parts, block_m=16, block_n=32, warps=1):
     """A schedule that cuts the keys into `parts` parts, where there are as many steps."""
     tile = f"block_m = {block_m}, block_n = {block_n}, num_stages = 2, num_warps = {warps}"
@@ -504,4 +527,4 @@ def decode():
 
 def all_cases():
     basic = [*matrix(), *head_dims(), *reported(), *score_terms(), *captures(), *bounded_masks(), *listed_masks(), *planes(), *key_intervals(), *key_ramps()]
-    return [*basic, *sinks(), *sequences(), *quantized(), *decode(), *latent()]
+    return [*basic, *sinks(), *sequences(), *ragged_tails(), *quantized(), *decode(), *latent()]

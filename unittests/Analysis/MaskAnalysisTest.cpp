@@ -2,7 +2,8 @@
 //
 // Masks go through convert-attn-to-tile and tile-split-kv-ranges; the ranges
 // that come out are evaluated for concrete lengths and compared, tile by tile,
-// with what every element of the mask says.
+// with what every element of the mask says. Rows behind the last query aren't
+// elements.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,6 +13,7 @@
 #include "attn/Dialect/Attn/IR/AttnMods.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Pipelines/Pipelines.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -50,17 +52,26 @@ struct Ranges {
   }
 };
 
-/// What the elements of a tile say.
-Kind getKind(int64_t queryStart, int64_t keyStart, Blocks blocks,
-             Lengths lengths, function_ref<bool(int64_t, int64_t)> isVisible) {
+/// What the elements of a tile say, of which `numRows` rows exist in all.
+Kind getKind(int64_t rowStart, int64_t keyStart, Blocks blocks, int64_t numRows,
+             int64_t numKeys, function_ref<bool(int64_t, int64_t)> isVisible) {
+  const int64_t rowEnd = std::min(rowStart + blocks.m, numRows);
   int64_t count = 0;
-  for (int64_t i = queryStart; i < queryStart + blocks.m; ++i)
-    for (int64_t j = keyStart; j < keyStart + blocks.n; ++j)
-      count += j < lengths.key && isVisible(i, j);
+  for (int64_t i = rowStart; i < rowEnd; ++i)
+    for (int64_t j = keyStart; j < std::min(keyStart + blocks.n, numKeys); ++j)
+      count += isVisible(i, j);
   if (count == 0)
     return Kind::Skipped;
-  return count == blocks.m * blocks.n ? Kind::Full : Kind::Partial;
+  return count == (rowEnd - rowStart) * blocks.n ? Kind::Full : Kind::Partial;
 }
+
+/// How queries become rows of tiles.
+struct Form {
+  /// Heads whose rows of one query follow each other.
+  int64_t group = 1;
+  /// Several sequences follow each other in one tensor.
+  bool isPacked = false;
+};
 
 class MaskAnalysisTest : public testing::Test {
 protected:
@@ -75,17 +86,25 @@ protected:
     });
   }
 
-  /// Builds the fused kernel of an operator with 2 heads under `mod`.
-  void build(const MaskMod &mod, Blocks blocks) {
-    std::string text = llvm::formatv(R"mlir(
-!qkv = memref<?x2x?x32xf32>
-func.func @f(%q: !qkv, %k: !qkv, %o: !qkv) {{
-  attn.attention ins(%q, %k, %k : !qkv, !qkv, !qkv) outs(%o : !qkv)
-    {{schedule = #attn.schedule<block_m = {0}, block_n = {1}, num_stages = 1,
-                                num_warps = 1>}
+  /// Builds the fused kernel of an operator with 2 KV heads under `mod`.
+  void build(const MaskMod &mod, Blocks blocks, Form form = {}) {
+    std::string text = llvm::formatv(
+        R"mlir(
+!q = memref<{0}x{1}x?x32xf32>
+!kv = memref<{0}x2x?x32xf32>
+func.func @f(%q: !q, %k: !kv, %o: !q, %cu_q: memref<?xi32>,
+             %cu_k: memref<?xi32>) {{
+  attn.attention ins(%q, %k, %k : !q, !kv, !kv) {2} outs(%o : !q)
+    {{schedule = #attn.schedule<block_m = {3}, block_n = {4}, num_stages = 1,
+                                num_warps = 1 {5}>}
   return
 })mlir",
-                                     blocks.m, blocks.n);
+        form.isPacked ? "1" : "?", 2 * form.group,
+        form.isPacked
+            ? "cu_q(%cu_q : memref<?xi32>) cu_k(%cu_k : memref<?xi32>)"
+            : "",
+        blocks.m, blocks.n,
+        form.group == 1 ? "" : ", decode = <max_splits = 1>");
     module = parseSourceString<ModuleOp>(text, &context);
     ASSERT_TRUE(module);
     module->walk([&](AttentionOp op) { setMaskMod(op, mod); });
@@ -113,13 +132,17 @@ func.func @f(%q: !qkv, %k: !qkv, %o: !qkv) {{
     return result.value_or(0);
   }
 
-  /// Fixes the lengths and the program.
-  tile::ScalarInterpreter interpret(Lengths lengths, int64_t program) {
+  /// Fixes the sizes of tensors, as many as sequences, and the program.
+  tile::ScalarInterpreter interpret(Lengths lengths, int64_t numOffsets,
+                                    int64_t program) {
     tile::ScalarInterpreter interpreter;
     auto kernel = loop->getParentOfType<tile::KernelOp>();
+    // q, k, v, o, cu_q, cu_k.
+    const int64_t sizes[] = {lengths.query, lengths.key, lengths.key,
+                             lengths.query, numOffsets,  numOffsets};
     kernel.walk([&](memref::DimOp dim) {
-      bool isQuery = dim.getSource() == kernel.getBody().getArgument(0);
-      interpreter.set(dim, isQuery ? lengths.query : lengths.key);
+      auto argument = cast<BlockArgument>(dim.getSource());
+      interpreter.set(dim, sizes[argument.getArgNumber()]);
     });
     kernel.walk([&](tile::ProgramIdOp id) { interpreter.set(id, program); });
     return interpreter;
@@ -167,77 +190,141 @@ func.func @f(%q: !qkv, %k: !qkv, %o: !qkv) {{
     EXPECT_EQ(ranges.fullEnd % blocks.n, 0);
   }
 
-  /// Calls `check(query start, ranges, interpreter)` for every query tile.
+  /// Calls `check(first row, ranges, interpreter)` for every tile of rows.
   void forEachQueryTile(
-      Lengths lengths, Blocks blocks,
+      Lengths lengths, Blocks blocks, int64_t group,
       function_ref<void(int64_t, const Ranges &, tile::ScalarInterpreter &)>
           check) {
-    int64_t numTiles = llvm::divideCeil(lengths.query, blocks.m);
+    int64_t numTiles = llvm::divideCeil(lengths.query * group, blocks.m);
     for (int64_t program = 0; program < numTiles; ++program) {
-      tile::ScalarInterpreter interpreter = interpret(lengths, program);
+      tile::ScalarInterpreter interpreter =
+          interpret(lengths, /*numOffsets=*/0, program);
       Ranges ranges = getRanges(interpreter);
       checkForm(ranges, blocks);
       check(evaluate(interpreter, mask.getQStart()), ranges, interpreter);
     }
   }
 
+  /// The tile of the rows from `first` on is what its elements make it, of
+  /// queries that each are `group` rows.
+  static void expectExact(const Ranges &ranges, int64_t first, Blocks blocks,
+                          Lengths lengths, int64_t group,
+                          const Visible &visible) {
+    auto isVisible = [&](int64_t row, int64_t key) {
+      return visible(row / group, key, lengths);
+    };
+    for (int64_t key = 0; key < lengths.key; key += blocks.n)
+      EXPECT_EQ(ranges.classify(key),
+                getKind(first, key, blocks, lengths.query * group, lengths.key,
+                        isVisible))
+          << blocks.m << " rows from " << first << ", " << blocks.n
+          << " keys from " << key << ", lengths " << lengths.query << " x "
+          << lengths.key << ", heads a tile " << group;
+  }
+
   /// Every tile is exactly what `visible` makes it.
   void expectExact(const MaskMod &mod, const Visible &visible) {
     for (Blocks blocks : kBlocks) {
-      build(mod, blocks);
+      expectExactTiles(mod, visible, blocks);
+      for (int64_t group : {2, 3})
+        expectExactTilesOfHeads(mod, visible, blocks, group);
+      expectExactTilesOfSequences(mod, visible, blocks);
       if (HasFatalFailure())
         return;
-      EXPECT_TRUE(isExact);
-      SmallVector<tile::KVRanges> windows;
-      for (int64_t row = 0; row < blocks.m; row += kWindowRows)
-        windows.push_back(computeWindow(row));
-      for (int64_t nq : kLengths) {
-        for (int64_t nk : kLengths) {
-          expectExact(visible, blocks, {nq, nk});
-          expectExactWindows(visible, blocks, {nq, nk}, windows);
-        }
-      }
     }
   }
 
-  /// The same for the rows of each window.
-  void expectExactWindows(const Visible &visible, Blocks blocks,
-                          Lengths lengths, ArrayRef<tile::KVRanges> windows) {
-    auto isVisible = [&](int64_t i, int64_t j) {
-      return visible(i, j, lengths);
-    };
-    Blocks window = {kWindowRows, blocks.n};
-    forEachQueryTile(
-        lengths, blocks,
-        [&](int64_t queryStart, const Ranges &,
-            tile::ScalarInterpreter &interpreter) {
-          for (auto [index, values] : llvm::enumerate(windows)) {
-            int64_t first = queryStart + kWindowRows * index;
-            Ranges ranges = getRanges(interpreter, values);
-            for (int64_t key = 0; key < lengths.key; key += blocks.n)
-              EXPECT_EQ(ranges.classify(key),
-                        getKind(first, key, window, lengths, isVisible))
-                  << "rows from " << first << ", key tile " << key
-                  << ", lengths " << lengths.query << " x " << lengths.key;
-          }
-        });
+  SmallVector<tile::KVRanges> computeWindows(Blocks blocks) {
+    SmallVector<tile::KVRanges> windows;
+    for (int64_t row = 0; row < blocks.m; row += kWindowRows)
+      windows.push_back(computeWindow(row));
+    return windows;
   }
 
-  void expectExact(const Visible &visible, Blocks blocks, Lengths lengths) {
-    auto isVisible = [&](int64_t i, int64_t j) {
-      return visible(i, j, lengths);
+  static void expectExactWindows(ArrayRef<tile::KVRanges> windows,
+                                 tile::ScalarInterpreter &interpreter,
+                                 int64_t first, Blocks blocks, Lengths lengths,
+                                 const Visible &visible) {
+    for (auto [index, values] : llvm::enumerate(windows))
+      expectExact(getRanges(interpreter, values), first + kWindowRows * index,
+                  {kWindowRows, blocks.n}, lengths, /*group=*/1, visible);
+  }
+
+  void expectExactTiles(const MaskMod &mod, const Visible &visible,
+                        Blocks blocks) {
+    ASSERT_NO_FATAL_FAILURE(build(mod, blocks));
+    EXPECT_TRUE(isExact);
+    SmallVector<tile::KVRanges> windows = computeWindows(blocks);
+    for (int64_t nq : kLengths)
+      for (int64_t nk : kLengths)
+        forEachQueryTile({nq, nk}, blocks, /*group=*/1,
+                         [&](int64_t first, const Ranges &ranges,
+                             tile::ScalarInterpreter &interpreter) {
+                           expectExact(ranges, first, blocks, {nq, nk}, 1,
+                                       visible);
+                           expectExactWindows(windows, interpreter, first,
+                                              blocks, {nq, nk}, visible);
+                         });
+  }
+
+  /// The same where a tile has rows of several heads.
+  void expectExactTilesOfHeads(const MaskMod &mod, const Visible &visible,
+                               Blocks blocks, int64_t group) {
+    ASSERT_NO_FATAL_FAILURE(build(mod, blocks, {group}));
+    for (int64_t nq : {1, 3, 8, 11})
+      for (int64_t nk : {0, 1, 8, 9, 31, 40})
+        forEachQueryTile({nq, nk}, blocks, group,
+                         [&](int64_t first, const Ranges &ranges,
+                             tile::ScalarInterpreter &) {
+                           expectExact(ranges, first, blocks, {nq, nk}, group,
+                                       visible);
+                         });
+  }
+
+  /// The same of sequences in one tensor, with tiles that no row is left for.
+  void expectExactTilesOfSequences(const MaskMod &mod, const Visible &visible,
+                                   Blocks blocks) {
+    ASSERT_NO_FATAL_FAILURE(build(mod, blocks,
+                                  {/*group=*/1,
+                                   /*isPacked=*/true}));
+    SmallVector<tile::KVRanges> windows = computeWindows(blocks);
+    constexpr Lengths kSequences[] = {{7, 40}, {0, 5},  {17, 9}, {16, 16},
+                                      {1, 31}, {25, 0}, {9, 30}};
+    constexpr int64_t kNumSequences = std::size(kSequences);
+    SmallVector<Lengths> offsets = {{0, 0}};
+    for (Lengths lengths : kSequences)
+      offsets.push_back({offsets.back().query + lengths.query,
+                         offsets.back().key + lengths.key});
+    auto read = [&](unsigned argument,
+                    ArrayRef<int64_t> indices) -> std::optional<int64_t> {
+      if (indices[0] > kNumSequences)
+        return 0;
+      Lengths offset = offsets[indices[0]];
+      return argument == 4 ? offset.query : offset.key;
     };
-    forEachQueryTile(
-        lengths, blocks,
-        [&](int64_t queryStart, const Ranges &ranges,
-            tile::ScalarInterpreter &) {
-          for (int64_t key = 0; key < lengths.key; key += blocks.n)
-            EXPECT_EQ(ranges.classify(key),
-                      getKind(queryStart, key, blocks, lengths, isVisible))
-                << "query tile " << queryStart << ", key tile " << key
-                << ", lengths " << lengths.query << " x " << lengths.key
-                << ", blocks " << blocks.m << " x " << blocks.n;
-        });
+    int64_t numTiles = offsets.back().query / blocks.m + kNumSequences;
+    for (int64_t number = 0; number < numTiles; ++number) {
+      int64_t sequence = 0;
+      for (int64_t i = 0; i < kNumSequences; ++i)
+        if (offsets[i].query / blocks.m + i <= number)
+          sequence = i;
+      // Under a mask the last tiles come first.
+      tile::ScalarInterpreter interpreter =
+          interpret(offsets.back(), kNumSequences + 1, numTiles - 1 - number);
+      interpreter.setMemory(read);
+      // The search for the sequence is a loop.
+      loop->getParentOp()->walk([&](scf::ForOp search) {
+        interpreter.set(search.getResult(0), sequence);
+      });
+      Ranges ranges = getRanges(interpreter);
+      checkForm(ranges, blocks);
+      int64_t first = evaluate(interpreter, mask.getQStart());
+      EXPECT_EQ(first, blocks.m * (number - offsets[sequence].query / blocks.m -
+                                   sequence));
+      expectExact(ranges, first, blocks, kSequences[sequence], 1, visible);
+      expectExactWindows(windows, interpreter, first, blocks,
+                         kSequences[sequence], visible);
+    }
   }
 
   /// Skipped tiles hide everything, full ones nothing, and if the analysis says
@@ -246,7 +333,7 @@ func.func @f(%q: !qkv, %k: !qkv, %o: !qkv) {{
   int64_t expectSound(Blocks blocks, Lengths lengths) {
     int64_t numDecided = 0;
     forEachQueryTile(
-        lengths, blocks,
+        lengths, blocks, /*group=*/1,
         [&](int64_t queryStart, const Ranges &ranges,
             tile::ScalarInterpreter &interpreter) {
           auto isVisible = [&](int64_t i, int64_t j) {
@@ -257,8 +344,8 @@ func.func @f(%q: !qkv, %k: !qkv, %o: !qkv) {{
             if (kind == Kind::Partial && !isExact)
               continue;
             numDecided += kind != Kind::Partial;
-            EXPECT_EQ(kind,
-                      getKind(queryStart, key, blocks, lengths, isVisible))
+            EXPECT_EQ(kind, getKind(queryStart, key, blocks, lengths.query,
+                                    lengths.key, isVisible))
                 << "query tile " << queryStart << ", key tile " << key
                 << ", lengths " << lengths.query << " x " << lengths.key;
           }
@@ -421,14 +508,17 @@ TEST_F(MaskAnalysisTest, RowsAlone) {
 }
 
 TEST_F(MaskAnalysisTest, HeadsAlone) {
-  // Programs 0, 1, ... of interpret() are those of head 0.
+  // Programs 0, 1, ... are those of head 0.
   auto getMod = [](int64_t head) -> MaskMod {
     return [=](ImplicitLocOpBuilder &b, const ModIndices &indices) {
       return compare(b, Predicate::eq, indices.head, integer(b, head));
     };
   };
-  expectExact(getMod(0), [](int64_t, int64_t, Lengths) { return true; });
-  expectExact(getMod(1), [](int64_t, int64_t, Lengths) { return false; });
+  for (Blocks blocks : kBlocks)
+    for (bool isVisible : {true, false})
+      expectExactTiles(
+          getMod(isVisible ? 0 : 1),
+          [=](int64_t, int64_t, Lengths) { return isVisible; }, blocks);
 }
 
 //===----------------------------------------------------------------------===//

@@ -69,9 +69,9 @@ struct RowWindow {
 
 /// Analyses `mask`, somewhere in `loop`, with respect to that loop's keys
 /// `keys`, where keys.begin >= 0, and to the rows `rows` of the query tile, or
-/// all. The values are emitted at `builder`, in front of the loop, and lie
-/// within [keys.begin, keys.end]. Ops that the analysis couldn't see through
-/// are added to `opaque`.
+/// all; those behind the loop's `rows` don't count. The values are emitted at
+/// `builder`, in front of the loop, and lie within [keys.begin, keys.end]. Ops
+/// that the analysis couldn't see through are added to `opaque`.
 KeySets analyzeMask(ImplicitLocOpBuilder &builder, KVLoopOp loop, MaskOp mask,
                     KeyInterval keys, std::optional<RowWindow> rows,
                     SmallVectorImpl<Operation *> &opaque);

@@ -38,10 +38,9 @@ static attn::WarpRolesAttr getSchedule(KernelOp kernel) {
 /// The ranges of the loop for the rows of one warpgroup, computed in front of
 /// it.
 static KVRanges computeWarpgroupRanges(KVLoopOp loop, int64_t warpgroups) {
-  KVRanges ranges = {loop.getBegin(), loop.getFullBegin(), loop.getFullEnd(),
-                     loop.getEnd()};
   if (warpgroups == 1)
-    return ranges;
+    return {loop.getBegin(), loop.getFullBegin(), loop.getFullEnd(),
+            loop.getEnd()};
   ImplicitLocOpBuilder builder(loop.getLoc(), loop);
   constexpr int64_t kRows = WarpSpecializeOp::kRowsPerWarpgroup;
   Value rows =
@@ -49,15 +48,7 @@ static KVRanges computeWarpgroupRanges(KVLoopOp loop, int64_t warpgroups) {
   Value warpgroup = WarpgroupIdOp::create(builder, builder.getI32Type());
   Value offset = arith::MulIOp::create(builder, warpgroup, rows);
   SmallVector<Operation *> opaque;
-  ranges = computeKVRanges(builder, loop, RowWindow{offset, kRows}, opaque);
-  // Rows that nobody wants take no step.
-  if (Value numRows = loop.getRows()) {
-    Value isWanted = arith::CmpIOp::create(builder, arith::CmpIPredicate::slt,
-                                           offset, numRows);
-    ranges.end =
-        arith::SelectOp::create(builder, isWanted, ranges.end, ranges.begin);
-  }
-  return ranges;
+  return computeKVRanges(builder, loop, RowWindow{offset, kRows}, opaque);
 }
 
 /// The i32 scalars in front of the loop that follow from the program's number

@@ -56,6 +56,54 @@ tile.kernel @causal(%q0: i32, %c: f32, %k: memref<?x64xbf16>, %v: memref<?x64xbf
   tile.return
 }
 
+// The last row that counts decides where the visible keys end.
+// CHECK-LABEL: tile.kernel @causal_rows(
+// CHECK-SAME: %[[Q0:[a-z0-9]+]]: i32, %[[ROWS:[a-z0-9]+]]: i32
+// CHECK: %[[LAST:.*]] = arith.addi %[[Q0]], %c63_i32
+// CHECK: %[[SUM:.*]] = arith.addi %[[Q0]], %[[ROWS]]
+// CHECK: %[[LAST_OF_ALL:.*]] = arith.subi %[[SUM]], %c1_i32
+// CHECK: %[[OWN:.*]] = arith.minsi %[[LAST]], %[[LAST_OF_ALL]]
+// CHECK: %[[WIDE:.*]] = arith.extsi %[[OWN]] : i32 to i64
+// CHECK: arith.addi %[[WIDE]], %c1_i64
+// CHECK: tile.kv_loop ranges({{.*}}) step 32 rows %[[ROWS]]
+tile.kernel @causal_rows(%q0: i32, %rows: i32, %c: f32, %k: memref<?x64xbf16>, %v: memref<?x64xbf16>, %o: memref<?x64xf32>) attributes {num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %i0 = arith.constant 0 : index
+  %dim = memref.dim %k, %i0 : memref<?x64xbf16>
+  %n = arith.index_cast %dim : index to i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %m0 = arith.constant dense<0xFF800000> : tensor<64xf32>
+  %l0 = arith.constant dense<0.0> : tensor<64xf32>
+  %q = tile.load %k[%q0, %c0] : memref<?x64xbf16> -> tensor<64x64xbf16>
+  %r:3 = tile.kv_loop ranges(%c0, %c0, %c0, %n) step 32 rows %rows iter_args(%zero, %m0, %l0) : tensor<64x64xf32>, tensor<64xf32>, tensor<64xf32>
+    qk (%kv: i32, %acc: tensor<64x64xf32>, %m: tensor<64xf32>, %l: tensor<64xf32>) {
+      %kt = tile.load %k[%kv, %c0] : memref<?x64xbf16> -> tensor<32x64xbf16>
+      %z = arith.constant dense<0.0> : tensor<64x32xf32>
+      %s = tile.mma mma %q, %kt, %z {transpose_b} : tensor<64x64xbf16>, tensor<32x64xbf16>, tensor<64x32xf32>
+      tile.yield %s : tensor<64x32xf32>
+    } score (%kv: i32, %s: tensor<64x32xf32>, %acc: tensor<64x64xf32>, %m: tensor<64xf32>, %l: tensor<64xf32>) {
+      %t = tile.mask %s at (%q0, %kv) (%qi: i32, %ki: i32) {
+        %in = arith.cmpi slt, %ki, %n : i32
+        %before = arith.cmpi sle, %ki, %qi : i32
+        %keep = arith.andi %in, %before : i1
+        tile.yield %keep : i1
+      } : tensor<64x32xf32>
+      tile.yield %t : tensor<64x32xf32>
+    } softmax (%kv: i32, %t: tensor<64x32xf32>, %acc: tensor<64x64xf32>, %m: tensor<64xf32>, %l: tensor<64xf32>) {
+      %p, %m1, %l1, %a = tile.online_softmax %t, %m, %l scale %c : tensor<64x32xf32>, tensor<64xf32>
+      tile.yield %p, %m1, %l1, %a : tensor<64x32xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>
+    } pv (%kv: i32, %p: tensor<64x32xf32>, %m1: tensor<64xf32>, %l1: tensor<64xf32>, %a: tensor<64xf32>, %acc: tensor<64x64xf32>, %m: tensor<64xf32>, %l: tensor<64xf32>) {
+      %vt = tile.load %v[%kv, %c0] : memref<?x64xbf16> -> tensor<32x64xbf16>
+      %ab = tile.broadcast %a dim 0 : tensor<64xf32> -> tensor<64x64xf32>
+      %scaled = arith.mulf %acc, %ab : tensor<64x64xf32>
+      %pt = arith.truncf %p : tensor<64x32xf32> to tensor<64x32xbf16>
+      %next = tile.mma mma %pt, %vt, %scaled : tensor<64x32xbf16>, tensor<32x64xbf16>, tensor<64x64xf32>
+      tile.yield %next, %m1, %l1 : tensor<64x64xf32>, tensor<64xf32>, tensor<64xf32>
+    }
+  tile.store %r#0, %o[%q0, %c0] : tensor<64x64xf32>, memref<?x64xf32>
+  tile.return
+}
+
 // A loop without a mask is full up to its last whole step.
 // CHECK-LABEL: tile.kernel @no_mask(
 // CHECK-SAME: %[[N:[a-z0-9]+]]: i32

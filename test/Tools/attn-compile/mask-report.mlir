@@ -12,8 +12,7 @@
 // CAUSAL-NEXT:32 tiles: 6 skipped (18.8%), 4 partial (12.5%), 22 full (68.8%)
 // CAUSAL-NEXT:work saved: 18.8% of the tiles' products; the mask is evaluated in 15.4% of what is left
 
-// Lengths that aren't multiples: the last key tile always needs the mask, and
-// the last query tile counts as a whole.
+// Lengths that aren't multiples: the last key tile always needs the mask.
 
 // RUN: attn-compile %s --entry=none --emit=mask-report --lengths=65x150 | FileCheck %s --check-prefix=RAGGED
 //      RAGGED: 65 queries x 150 keys
@@ -37,6 +36,14 @@
 // RUN: attn-compile %s --entry=prefix --emit=mask-report --lengths=128x256 | FileCheck %s --check-prefix=PREFIX
 //      PREFIX: {{^}}#/..{{$}}
 // PREFIX-NEXT: {{^}}#/..{{$}}
+
+// The last query tile has one query, which decides: keys 64 to 128 for it, and
+// 0 to 64, where the window's begin hides some from each query, for none.
+
+// RUN: attn-compile %s --entry=window --emit=mask-report --lengths=129x256 | FileCheck %s --check-prefix=TAIL
+//      TAIL: {{^}}/...{{$}}
+// TAIL-NEXT: {{^}}//..{{$}}
+// TAIL-NEXT: {{^}}.#/.{{$}}
 
 // Only head 1 sees anything.
 

@@ -703,7 +703,8 @@ def KVLoopOp : Tile_Op<"kv_loop", [RecursiveMemoryEffects, AttrSizedOperandSegme
     *partial*. Keys outside [begin, end) are *skipped*. Before
     `tile-split-kv-ranges` everything is partial. With `unordered` the steps
     may run in any order. With `rows` nothing behind the loop depends on rows of
-    the results from that number on.
+    the results from that number on, and what masks hide from these rows doesn't
+    count.
 
     With `tiles(%tiles[%b, %h, %row])` the ranges, from 0 on, count in a list of
     tiles: the step at p gets kv = step * `tiles[b, h, row, p / step]`. So any

@@ -13,7 +13,8 @@ def TileSplitKVRanges : Pass<"tile-split-kv-ranges", "::mlir::tile::KernelOp"> {
     see are full (they lose the mask in `tile-lower-kv-loop`), the others are
     partial. The bounds are scalar arithmetic in front of the loop. See
     attn/Analysis/MaskAnalysis.h for what is understood; a remark names an op
-    that isn't, and then every step that it may concern keeps its mask.
+    that isn't, and then every step that it may concern keeps its mask. Rows
+    behind the loop's `rows` don't count.
 
     Steps are skipped only if a hidden step changes nothing: the masked scores
     go straight into the loop's one `tile.online_softmax`, and the loop carries
