@@ -97,8 +97,10 @@ FailureOr<TileMap> TileMap::compute(KernelOp kernel, const TileMapPoint &point,
   map.blockN = loop.getStep();
   map.numColumns = llvm::divideCeil(point.keyLength, map.blockN);
   const int64_t numRows = llvm::divideCeil(point.queryLength, map.blockM);
-  map.rowsInCell = llvm::divideCeil(numRows, kMaxCells);
-  map.columnsInCell = llvm::divideCeil(map.numColumns, kMaxCells);
+  // A map of nothing has no cells.
+  map.rowsInCell = std::max<int64_t>(llvm::divideCeil(numRows, kMaxCells), 1);
+  map.columnsInCell =
+      std::max<int64_t>(llvm::divideCeil(map.numColumns, kMaxCells), 1);
 
   if (loop.getTiles()) {
     const int64_t numPairs = point.queryLength * point.keyLength;

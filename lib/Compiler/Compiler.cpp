@@ -172,8 +172,8 @@ choosePoint(mlir::attn::AttentionOp op, const ::attn::TileMapOptions &options) {
                                "can't have lengths "
                             << *query << " and " << *key;
   for (int64_t length : {*query, *key})
-    if (length < 1 || length > tile::TileMap::kMaxLength)
-      return op.emitError() << "a tile map needs lengths from 1 to "
+    if (length > tile::TileMap::kMaxLength)
+      return op.emitError() << "a tile map needs lengths up to "
                             << tile::TileMap::kMaxLength << ", not " << length;
   return tile::TileMapPoint{*query, *key, options.batch, options.head};
 }

@@ -113,9 +113,28 @@ LogicalResult MaskData::checkSize(CaptureLoadOp load) {
       return load.emitError()
              << "'" << argument->name << "' has size " << size
              << " in dimension " << dim << ", which is indexed up to "
-             << ends[position.getArgNumber()] - 1
-             << "; give --lengths that agree with it";
+             << ends[position.getArgNumber()] - 1 << "; give "
+             << (position.getArgNumber() == 0 ? "a --batch that is there"
+                                              : "--lengths that agree with it");
   }
+  return success();
+}
+
+/// The lengths of a cache have one for the batch, and the cache room for it.
+LogicalResult MaskData::checkCache() {
+  const Argument *argument = find(op.getKvLen());
+  if (!argument || !argument->tensor)
+    return success();
+  const int64_t size = argument->tensor->getShape()[0];
+  if (point.batch >= size)
+    return op.emitError() << "has no batch " << point.batch << "; '"
+                          << argument->name << "' has lengths for " << size;
+  const int64_t length = *read(argument->number, point.batch);
+  if (length < 0 || length > point.keyLength)
+    return op.emitError() << "'" << argument->name << "' says that batch "
+                          << point.batch << " has " << length
+                          << " keys, in a cache for " << point.keyLength
+                          << "; give --lengths that hold them";
   return success();
 }
 
@@ -150,6 +169,8 @@ FailureOr<MaskData> MaskData::create(mlir::attn::AttentionOp op,
   MaskData data(op, point);
   data.addArguments();
   if (failed(data.bind(inputs)))
+    return failure();
+  if (op.getKvLen() && failed(data.checkCache()))
     return failure();
   if (!op.hasMaskMod())
     return data;

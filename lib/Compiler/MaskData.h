@@ -39,6 +39,7 @@ private:
   void addArguments();
   mlir::LogicalResult bind(const llvm::StringMap<Tensor> &inputs);
   mlir::LogicalResult checkSize(mlir::attn::CaptureLoadOp load);
+  mlir::LogicalResult checkCache();
   mlir::LogicalResult createMask();
   const Argument *find(mlir::Value value) const;
   std::string listNames() const;

@@ -3,6 +3,7 @@
 #include "ScalarProgram.h"
 #include "attn/Dialect/Attn/IR/AttnOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
@@ -53,12 +54,16 @@ static uint64_t zeroExtend(int64_t value, unsigned width) {
   return static_cast<uint64_t>(value) & llvm::maskTrailingOnes<uint64_t>(width);
 }
 
-/// Brings what an evaluation wrote into the form that `Scalar` documents.
-static void canonicalize(Scalar &value, Type type) {
-  if (!llvm::isa<FloatType>(type))
-    value.i = signExtend(value.i, getWidth(type));
-  else if (getWidth(type) == 16)
-    value.f = roundTo(value.f, type);
+/// Brings what evaluations wrote into the form that `Scalar` documents.
+static void canonicalize(ScalarRow &row, Type type) {
+  const unsigned width = getWidth(type);
+  if (!llvm::isa<FloatType>(type)) {
+    for (Scalar &value : row)
+      value.i = signExtend(value.i, width);
+  } else if (width == 16) {
+    for (Scalar &value : row)
+      value.f = roundTo(value.f, type);
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -479,40 +484,60 @@ unsigned ScalarProgram::addSlot(mlir::Value value, bool isVarying) {
   return slot;
 }
 
+/// Reads an element of an array.
+using ScalarReader = Scalar (*)(const void *data, int64_t offset);
+
 template <typename T>
-static T readAs(const void *data, int64_t offset) {
-  return static_cast<const T *>(data)[offset];
+static Scalar readInteger(const void *data, int64_t offset) {
+  Scalar value;
+  value.i = static_cast<const T *>(data)[offset];
+  return value;
 }
 
-/// Element `offset` of `data`, of which the elements have type `type`.
-static Scalar readElement(const void *data, int64_t offset, Type type) {
-  Scalar value;
-  if (auto floatType = llvm::dyn_cast<mlir::FloatType>(type)) {
-    unsigned width = floatType.getWidth();
-    uint64_t bits = width == 16   ? readAs<uint16_t>(data, offset)
-                    : width == 32 ? readAs<uint32_t>(data, offset)
-                                  : readAs<uint64_t>(data, offset);
-    value.f = toDouble(
-        llvm::APFloat(floatType.getFloatSemantics(), llvm::APInt(width, bits)));
-    return value;
-  }
-  switch (type.getIntOrFloatBitWidth()) {
-  case 1:
-    value.i = -(readAs<uint8_t>(data, offset) & 1);
-    break;
-  case 8:
-    value.i = readAs<int8_t>(data, offset);
-    break;
-  case 16:
-    value.i = readAs<int16_t>(data, offset);
-    break;
-  case 32:
-    value.i = readAs<int32_t>(data, offset);
-    break;
-  default:
-    value.i = readAs<int64_t>(data, offset);
-  }
+static Scalar readBool(const void *data, int64_t offset) {
+  Scalar value = readInteger<uint8_t>(data, offset);
+  value.i = -(value.i & 1);
   return value;
+}
+
+template <typename T>
+static Scalar readFloat(const void *data, int64_t offset) {
+  Scalar value;
+  value.f = static_cast<const T *>(data)[offset];
+  return value;
+}
+
+template <llvm::APFloat::Semantics Semantics>
+static Scalar readHalf(const void *data, int64_t offset) {
+  llvm::APInt bits(16, static_cast<const uint16_t *>(data)[offset]);
+  Scalar value;
+  value.f =
+      toDouble(llvm::APFloat(llvm::APFloat::EnumToSemantics(Semantics), bits));
+  return value;
+}
+
+/// For arrays of a type that getWidth() knows.
+static ScalarReader getReader(Type type) {
+  if (type.isF16())
+    return readHalf<llvm::APFloat::S_IEEEhalf>;
+  if (type.isBF16())
+    return readHalf<llvm::APFloat::S_BFloat>;
+  if (type.isF32())
+    return readFloat<float>;
+  if (type.isF64())
+    return readFloat<double>;
+  switch (getWidth(type)) {
+  case 1:
+    return readBool;
+  case 8:
+    return readInteger<int8_t>;
+  case 16:
+    return readInteger<int16_t>;
+  case 32:
+    return readInteger<int32_t>;
+  default:
+    return readInteger<int64_t>;
+  }
 }
 
 /// As attn.capture_load says: 0 outside, and any index into a size of 1.
@@ -523,8 +548,9 @@ llvm::Error ScalarProgram::addCaptureLoad(mlir::attn::CaptureLoadOp load) {
   ReferenceCapture capture = captures.lookup(load.getSource());
   auto declared = llvm::to_vector(
       llvm::cast<mlir::ShapedType>(load.getSource().getType()).getShape());
-  auto eval = [capture, declared](const ScalarOpInfo &info, const Scalar *in,
-                                  Scalar *out) {
+  ScalarReader read = getReader(load.getType());
+  auto eval = [capture, declared, read](const ScalarOpInfo &, const Scalar *in,
+                                        Scalar *out) {
     int64_t offset = 0;
     for (size_t dim = 0; dim < declared.size(); ++dim) {
       if (declared[dim] == 1)
@@ -537,7 +563,7 @@ llvm::Error ScalarProgram::addCaptureLoad(mlir::attn::CaptureLoadOp load) {
       }
       offset += index * capture.strides[dim];
     }
-    *out = readElement(capture.data, offset, info.outType);
+    *out = read(capture.data, offset);
   };
   return addInstruction(*load, load.getIndices(), eval);
 }
@@ -638,23 +664,37 @@ ScalarRow ScalarProgram::run(llvm::MutableArrayRef<ScalarRow> args,
   for (unsigned slot : keyLengthSlots)
     rows[slot] = {length};
 
-  for (const Instruction &instruction : instructions) {
-    unsigned first = instruction.firstResult;
-    unsigned numResults = instruction.resultTypes.size();
-    int64_t numElements = varying.test(first) ? numKeys : 1;
-    for (unsigned r = 0; r < numResults; ++r)
-      rows[first + r].resize(numElements);
-    llvm::SmallVector<Scalar, 3> in(instruction.operands.size());
-    llvm::SmallVector<Scalar, 2> out(numResults);
-    for (int64_t j = 0; j < numElements; ++j) {
-      for (auto [value, slot] : llvm::zip(in, instruction.operands))
-        value = rows[slot][varying.test(slot) ? j : 0];
-      instruction.eval(instruction.info, in.data(), out.data());
-      for (unsigned r = 0; r < numResults; ++r) {
-        canonicalize(out[r], instruction.resultTypes[r]);
-        rows[first + r][j] = out[r];
-      }
-    }
-  }
+  for (const Instruction &instruction : instructions)
+    instruction.run(rows, varying, numKeys);
   return std::move(rows[resultSlot]);
+}
+
+void ScalarProgram::Instruction::run(std::vector<ScalarRow> &rows,
+                                     const llvm::BitVector &varying,
+                                     int64_t numKeys) const {
+  const int64_t numElements = varying.test(firstResult) ? numKeys : 1;
+  llvm::SmallVector<Scalar *, 2> results;
+  for (unsigned slot = firstResult; slot < firstResult + resultTypes.size();
+       ++slot) {
+    rows[slot].resize(numElements);
+    results.push_back(rows[slot].data());
+  }
+  struct Source {
+    const Scalar *data;
+    int64_t step;
+  };
+  auto sources = llvm::map_to_vector<3>(operands, [&](unsigned slot) {
+    return Source{rows[slot].data(), varying.test(slot) ? 1 : 0};
+  });
+  llvm::SmallVector<Scalar, 3> in(sources.size());
+  llvm::SmallVector<Scalar, 2> out(results.size());
+  for (int64_t j = 0; j < numElements; ++j) {
+    for (size_t i = 0; i < sources.size(); ++i)
+      in[i] = sources[i].data[j * sources[i].step];
+    eval(info, in.data(), out.data());
+    for (size_t r = 0; r < results.size(); ++r)
+      results[r][j] = out[r];
+  }
+  for (auto [r, type] : llvm::enumerate(resultTypes))
+    canonicalize(rows[firstResult + r], type);
 }

@@ -55,6 +55,10 @@ public:
 
 private:
   struct Instruction {
+    /// `rows` has a row for each slot, `varying` a bit.
+    void run(std::vector<ScalarRow> &rows, const llvm::BitVector &varying,
+             int64_t numKeys) const;
+
     ScalarEval eval;
     ScalarOpInfo info;
     llvm::SmallVector<unsigned, 3> operands;

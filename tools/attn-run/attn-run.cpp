@@ -283,7 +283,7 @@ mapTilesOf(mlir::ModuleOp module, const Manifest &manifest,
     if (argument.isTensor)
       mapOptions.inputs.try_emplace(argument.name, tensor);
   // A profile shouldn't wait for more.
-  mapOptions.maxPairs = int64_t(1) << 22;
+  mapOptions.maxPairs = int64_t(1) << 24;
   // The kernel compiled: whatever is wrong with a map is no error of the run.
   mlir::ScopedDiagnosticHandler silence(
       module.getContext(), [](mlir::Diagnostic &) { return mlir::success(); });

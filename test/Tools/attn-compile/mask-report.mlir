@@ -20,6 +20,16 @@
 // RAGGED-NEXT: {{^}}##/{{$}}
 //      RAGGED: 6 tiles: 0 skipped (0.0%), 2 partial (33.3%), 4 full (66.7%)
 
+// Nothing has no tiles, by ranges or lists.
+
+// RUN: attn-compile %s --entry=causal --emit=mask-report --lengths=0x10 | FileCheck %s --check-prefix=ZERO
+// RUN: attn-compile %s --entry=causal --emit=mask-report --lengths=10x0 | FileCheck %s --check-prefix=ZERO
+// RUN: attn-compile %s --entry=two_sides --emit=mask-report --lengths=0x10 2>/dev/null | FileCheck %s --check-prefix=ZERO
+// RUN: attn-compile %s --entry=two_sides --emit=mask-report --lengths=10x0 2>/dev/null | FileCheck %s --check-prefix=ZERO
+// RUN: attn-compile %s --entry=causal --emit=mask-report --lengths=0x0 -o %t.zero.svg
+// RUN: FileCheck %s --check-prefix=ZERO < %t.zero.svg
+// ZERO: {{(^|>)}}0 tiles: 0 skipped (0.0%), 0 partial (0.0%), 0 full (0.0%)
+
 // RUN: attn-compile %s --entry=none --emit=mask-report | FileCheck %s --check-prefix=NONE
 // NONE: 1024 queries x 1024 keys
 // NONE: {{^}}################{{$}}
