@@ -117,7 +117,8 @@ static llvm::Expected<GuessedProfile> parse(llvm::StringRef profile,
   if (!expectations)
     return expectations.takeError();
   parsed.expectations = std::move(*expectations);
-  if (llvm::Error error = checkRegionNames(parsed.expectations, parsed.file))
+  if (llvm::Error error =
+          checkRegionNames(parsed.expectations, parsed.file.getRegionNames()))
     return std::move(error);
   return parsed;
 }

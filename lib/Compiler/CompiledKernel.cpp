@@ -3,6 +3,7 @@
 #include "attn/Compiler/CompiledKernel.h"
 #include "Diagnostics.h"
 #include "attn/Compiler/Compiler.h"
+#include "attn/Compiler/TileWork.h"
 #include "attn/Compiler/Version.h"
 #include "attn/Runtime/HostWork.h"
 #include "attn/Runtime/Ptxas.h"
@@ -350,6 +351,8 @@ CompiledKernel::compile(llvm::StringRef text, const KernelOptions &options) {
     slot->impl->text = text;
     slot->impl->options = options;
     slot->impl->options.backend = backend;
+    slot->impl->launcher->setTileMapper(
+        makeTileMapper(text.str(), slot->impl->executable->getManifest()));
   }
   return CompiledKernel(slot->impl);
 }

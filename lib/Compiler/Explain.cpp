@@ -189,7 +189,9 @@ llvm::Error Explainer::chooseDevice() {
   if (!found && options.target == "native")
     return found.takeError();
   if (!found) {
-    // An unknown target is found out when code is made for it.
+    if (!mlir::attn::TargetInfo::lookup(options.target))
+      return found.takeError();
+    // Code can be made for a device that isn't here.
     llvm::consumeError(found.takeError());
     return llvm::Error::success();
   }

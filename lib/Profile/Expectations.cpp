@@ -310,15 +310,12 @@ attn::checkExpectations(llvm::ArrayRef<Expectation> expectations,
 }
 
 llvm::Error attn::checkRegionNames(llvm::ArrayRef<Expectation> expectations,
-                                   const ProfileFile &file) {
-  for (const Expectation &expectation : expectations) {
-    if (expectation.region.empty() ||
-        llvm::any_of(file.regions, [&](const RegionProfile &region) {
-          return region.name == expectation.region;
-        }))
-      continue;
-    return malformed(expectation, "there is no region '" + expectation.region +
-                                      "' in this profile");
-  }
+                                   llvm::ArrayRef<std::string> regions) {
+  for (const Expectation &expectation : expectations)
+    if (!expectation.region.empty() &&
+        !llvm::is_contained(regions, expectation.region))
+      return malformed(expectation,
+                       "there is no region '" + expectation.region +
+                           "'; there are: " + llvm::join(regions, ", "));
   return llvm::Error::success();
 }

@@ -35,20 +35,31 @@ static constexpr double kPoorFraction = 0.15;
 // Formatting
 //===----------------------------------------------------------------------===//
 
-std::string attn::formatDuration(double microseconds) {
-  static constexpr std::pair<double, const char *> kUnits[] = {
-      {1e6, "s"}, {1e3, "ms"}, {1, "us"}, {1e-3, "ns"}};
-  const auto *unit = llvm::find_if(kUnits, [&](const auto &candidate) {
-    return microseconds >= candidate.first;
-  });
-  if (unit == std::end(kUnits))
-    unit = std::end(kUnits) - 1;
-  const double value = microseconds / unit->first;
-  const int decimals = value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+/// Three digits, in the first unit that isn't too large; else in the last one.
+static std::string
+formatScaled(double value,
+             llvm::ArrayRef<std::pair<double, const char *>> units) {
+  const auto *unit = llvm::find_if(
+      units, [&](const auto &candidate) { return value >= candidate.first; });
+  if (unit == units.end())
+    unit = &units.back();
+  const double scaled = value / unit->first;
+  const int decimals = scaled >= 99.95 ? 0 : scaled >= 9.995 ? 1 : 2;
   std::string text;
   llvm::raw_string_ostream(text)
-      << llvm::format("%.*f %s", decimals, value, unit->second);
+      << llvm::format("%.*f %s", decimals, scaled, unit->second);
   return text;
+}
+
+std::string attn::formatDuration(double microseconds) {
+  return formatScaled(microseconds,
+                      {{1e6, "s"}, {1e3, "ms"}, {1, "us"}, {1e-3, "ns"}});
+}
+
+std::string attn::formatFlops(int64_t flops) {
+  if (flops < 1000)
+    return std::to_string(flops);
+  return formatScaled(flops, {{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}});
 }
 
 static std::string formatPercent(double fraction) {
@@ -78,11 +89,20 @@ static std::string formatRatio(double ratio) {
 }
 
 std::string attn::format(const Finding &finding, int64_t layers) {
-  std::string text = finding.text;
-  if (layers > 0 && finding.costUs)
-    text += llvm::formatv(" In {0} layers: {1}.", layers,
-                          formatDuration(*finding.costUs * layers));
-  return text;
+  if (layers == 0)
+    return finding.text;
+  const char *unit = layers == 1 ? "layer" : "layers";
+  if (finding.costUs && finding.isOnce)
+    return llvm::formatv("{0} In {1} {2} of one shape: {3}, once.",
+                         finding.text, layers, unit,
+                         formatDuration(*finding.costUs));
+  if (finding.costUs)
+    return llvm::formatv("{0} In {1} {2}: {3}.", finding.text, layers, unit,
+                         formatDuration(*finding.costUs * layers));
+  if (finding.costBytes)
+    return llvm::formatv("{0} In {1} {2}: {3}.", finding.text, layers, unit,
+                         formatBytes(*finding.costBytes * layers));
+  return finding.text;
 }
 
 //===----------------------------------------------------------------------===//
@@ -148,12 +168,12 @@ static void checkHiddenCopy(const RuleInput &input,
       continue;
     const double count = double(copy.calls) / input.summary.calls;
     const std::string user = findCopysUser(input.region, copy.name);
-    std::string text =
-        llvm::formatv("Hidden copy: {0} runs {1} times a call and takes {2}, "
-                      "{3} of the device's time.",
-                      quote(copy.name), formatRatio(count),
-                      formatDuration(getUsPerCall(input, copy)),
-                      formatPercent(copy.totalUs / input.summary.busyUs));
+    std::string text = llvm::formatv(
+        "Hidden copy: {0} runs {1} times a call and takes {2}, "
+        "{3} of the device's time.",
+        quote(copy.name), formatRatio(count),
+        formatDuration(getUsPerCall(input, copy)),
+        formatPercent(copy.totalUs / std::max(input.summary.busyUs, 1e-3)));
     if (!user.empty())
       text += llvm::formatv(
           " It is made for {0}, the kernel after it, which would otherwise "
@@ -184,9 +204,9 @@ static void checkVectorProduct(const RuleInput &input,
     if (std::optional<double> best = getMatrixUs(input, kernel)) {
       cost = std::max(0.0, getUsPerCall(input, kernel) -
                                *best * kernel.calls / input.summary.calls);
-      text += llvm::formatv(" The matrix units would do its {0:F1} GFLOP in "
-                            "{1} in 16 bits.",
-                            *kernel.flops / 1e9, formatDuration(*best));
+      text += llvm::formatv(" The matrix units would do its {0}FLOP in {1} "
+                            "in 16 bits.",
+                            formatFlops(*kernel.flops), formatDuration(*best));
     }
     findings.push_back({"fp32-product", text, cost});
   }
@@ -230,22 +250,27 @@ static void checkScoreMatrix(const RuleInput &input,
   const std::optional<int64_t> least = input.region.minBytes;
   const std::optional<int64_t> intermediate = input.region.maxIntermediateBytes;
   const std::optional<double> moved = input.summary.getBytesPerCall();
-  // A fused kernel may hold partial results, far smaller than scores.
-  if (!least || !intermediate || !moved || *intermediate == 0 ||
+  // A fused kernel may hold partial results, far smaller than scores. Without
+  // any queries there is nothing to move.
+  if (!least || !intermediate || !moved || *intermediate == 0 || *least == 0 ||
       *moved < 1.5 * *least)
     return;
-  std::optional<double> cost;
-  std::string text = llvm::formatv(
+  Finding finding = {"score-matrix", ""};
+  finding.text = llvm::formatv(
       "Score matrix in memory: a call moves {0}, a fused kernel {1}, {2} times "
       "less; the largest intermediate has {3}.",
       formatBytes(std::llround(*moved)), formatBytes(*least),
       formatRatio(*moved / *least), formatBytes(*intermediate));
+  const double difference = *moved - *least;
   if (input.environment.bandwidthBytesPerSecond) {
-    cost = (*moved - *least) / *input.environment.bandwidthBytesPerSecond * 1e6;
-    text += llvm::formatv(" The difference takes at least {0}.",
-                          formatDuration(*cost));
+    finding.costUs =
+        difference / *input.environment.bandwidthBytesPerSecond * 1e6;
+    finding.text += llvm::formatv(" The difference takes at least {0}.",
+                                  formatDuration(*finding.costUs));
+  } else {
+    finding.costBytes = std::llround(difference);
   }
-  findings.push_back({"score-matrix", text, cost});
+  findings.push_back(std::move(finding));
 }
 
 static void checkLaunchBound(const RuleInput &input,
@@ -308,8 +333,11 @@ static std::string describeRates(const KernelSummary &kernel) {
   return text + " measured on this card";
 }
 
+/// Of FLOPs that may not all be computed, nothing good is said.
 static bool isNearTheCardsRates(const KernelSummary &kernel) {
-  return kernel.matrixFraction.value_or(0) >= kGoodMatrixFraction ||
+  const double matrixFraction =
+      kernel.isDense ? 0 : kernel.matrixFraction.value_or(0);
+  return matrixFraction >= kGoodMatrixFraction ||
          kernel.bandwidthFraction.value_or(0) >= kGoodBandwidthFraction;
 }
 
@@ -408,7 +436,9 @@ static void checkFirstCall(const RuleInput &input,
                             formatDuration(found->second.totalUs));
   text += " A mean over all calls would hide that; the times here leave it "
           "out.";
-  findings.push_back({"first-call", text, std::nullopt});
+  Finding finding = {"first-call", text, *first - later};
+  finding.isOnce = true;
+  findings.push_back(std::move(finding));
 }
 
 static void checkPlanning(const RuleInput &input,
@@ -466,15 +496,19 @@ static void checkImbalance(const RuleInput &input,
         kernel.workImbalance.value_or(1) < 1.3 || !kernel.waves ||
         *kernel.waves > 3)
       continue;
+    // As if a longest block began when the others end.
+    const double excess = *kernel.workImbalance - 1;
+    const double cost = excess / (std::max(*kernel.waves, 1.0) + excess) *
+                        getUsPerCall(input, kernel);
     findings.push_back(
         {"imbalance",
          llvm::formatv("Load imbalance: the longest block of {0} visits {1} "
                        "times the tiles of the mean one (the mask skips the "
                        "rest), and in {2:F1} waves others can't make up for "
-                       "it. A persistent schedule does.",
+                       "it: up to {3} a call. A persistent schedule does.",
                        quote(kernel.name), formatRatio(*kernel.workImbalance),
-                       *kernel.waves),
-         std::nullopt});
+                       *kernel.waves, formatDuration(cost)),
+         cost});
   }
 }
 
@@ -485,15 +519,36 @@ static void checkClock(const RuleInput &input, std::vector<Finding> &findings) {
   if (!isLow && environment.throttleReasons.empty())
     return;
   std::string text = "Clock limit:";
-  if (environment.clockMHz && environment.maxClockMHz)
+  std::optional<double> cost;
+  if (environment.clockMHz && environment.maxClockMHz) {
     text += llvm::formatv(" the card ran at {0} of {1} MHz",
                           *environment.clockMHz, *environment.maxClockMHz);
-  else
+    if (isLow)
+      cost = (1 - double(*environment.clockMHz) / *environment.maxClockMHz) *
+             input.summary.busyUs / input.summary.calls;
+  } else {
     text += " the card was slowed down";
+  }
   if (!environment.throttleReasons.empty())
     text += " (" + llvm::join(environment.throttleReasons, ", ") + ")";
   text += ". Compare only runs made side by side.";
-  findings.push_back({"clock", text, std::nullopt});
+  findings.push_back({"clock", text, cost});
+}
+
+static void checkUnseenWork(const RuleInput &input,
+                            std::vector<Finding> &findings) {
+  const RegionSummary &summary = input.summary;
+  if (input.environment.isGPU || summary.wallUs <= 0 ||
+      summary.idleUs < 0.2 * summary.wallUs)
+    return;
+  findings.push_back(
+      {"unseen-work",
+       llvm::formatv("Work that isn't seen: {0} of the time is called idle, "
+                     "which on a CPU is all but the kernels of this project. "
+                     "What other libraries, such as PyTorch or NumPy, compute "
+                     "is in it.",
+                     formatPercent(summary.idleUs / summary.wallUs)),
+       std::nullopt});
 }
 
 static constexpr FindingRule kRules[] = {
@@ -526,6 +581,7 @@ static constexpr FindingRule kRules[] = {
      "a block with 1.3 times the mean's work or more in at most 3 waves",
      checkImbalance},
     {"clock", "the clock is limited or 5 % below its maximum", checkClock},
+    {"unseen-work", "20 % idle or more on a CPU", checkUnseenWork},
 };
 
 llvm::ArrayRef<FindingRule> attn::getFindingRules() { return kRules; }

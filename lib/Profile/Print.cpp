@@ -3,6 +3,8 @@
 #include "attn/Profile/Print.h"
 #include "attn/Profile/Findings.h"
 #include "attn/Runtime/TextTable.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -50,6 +52,12 @@ static std::string formatShared(const LaunchConfig &launch) {
          std::to_string(*launch.dynamicSharedBytes);
 }
 
+static std::string formatFlops(const KernelSummary &kernel) {
+  if (!kernel.flops)
+    return "-";
+  return attn::formatFlops(*kernel.flops) + (kernel.isDense ? " (dense)" : "");
+}
+
 static std::string formatPath(const KernelSummary &kernel) {
   if (kernel.path.empty())
     return "-";
@@ -68,7 +76,7 @@ class Labels {
 public:
   explicit Labels(const RegionSummary &summary);
   std::string get(const KernelSummary &kernel) const {
-    return "  " + labels.lookup(kernel.name);
+    return labels.lookup(kernel.name);
   }
   void printLongNames(llvm::raw_ostream &os) const;
 
@@ -101,41 +109,64 @@ void Labels::printLongNames(llvm::raw_ostream &os) const {
 // Tables
 //===----------------------------------------------------------------------===//
 
+using Row = std::vector<std::string>;
+
+/// Without columns of which nothing is known, as those of a GPU's rates on a
+/// CPU. The first row holds the titles.
+static void printKnown(llvm::raw_ostream &os, llvm::ArrayRef<Row> rows) {
+  auto isKnown = [&](size_t column) {
+    return llvm::any_of(rows.drop_front(),
+                        [&](const Row &row) { return row[column] != "-"; });
+  };
+  const auto columns = llvm::to_vector(llvm::make_filter_range(
+      llvm::seq<size_t>(0, rows.front().size()), isKnown));
+  TextTable table;
+  for (const Row &row : rows) {
+    Row cells;
+    for (size_t column : columns)
+      cells.push_back(row[column]);
+    table.addRow(std::move(cells));
+  }
+  table.print(os);
+}
+
 static void printTimes(llvm::raw_ostream &os, const RegionSummary &summary,
                        const Labels &labels) {
-  TextTable table;
-  table.addRow({"  name", "calls", "median us", "min us", "max us", "total us",
-                "of wall", "moved", "of bandwidth", "FLOP", "of matrix rate",
-                "bound"});
+  std::vector<Row> rows;
+  rows.push_back({"  name", "calls", "median us", "min us", "max us",
+                  "total us", "of wall", "moved", "of bandwidth", "FLOP",
+                  "of matrix rate", "bound"});
   for (const KernelSummary &kernel : summary.kernels)
-    table.addRow(
-        {labels.get(kernel), std::to_string(kernel.calls),
+    rows.push_back(
+        {"  " + labels.get(kernel), std::to_string(kernel.calls),
          formatUs(kernel.time.median), formatUs(kernel.time.min),
          formatUs(kernel.time.max), formatUs(kernel.totalUs),
          formatPercent(kernel.totalUs / std::max(summary.wallUs, 1e-3)),
          kernel.bytes ? formatBytes(*kernel.bytes) : "-",
-         formatPercent(kernel.bandwidthFraction),
-         kernel.flops ? llvm::formatv("{0:F2} G", *kernel.flops / 1e9).str()
-                      : "-",
+         formatPercent(kernel.bandwidthFraction), formatFlops(kernel),
          formatPercent(kernel.matrixFraction),
          kernel.bound ? getName(*kernel.bound).str() : "-"});
-  table.print(os);
+  printKnown(os, rows);
+  if (llvm::any_of(summary.kernels,
+                   [](const KernelSummary &kernel) { return kernel.isDense; }))
+    os << "  (dense): the whole products; what the kernel skips of them isn't "
+          "known\n";
 }
 
 /// A GPU's: what each kernel takes of a multiprocessor.
 static void printResources(llvm::raw_ostream &os, const RegionSummary &summary,
                            const Labels &labels) {
-  TextTable table;
-  table.addRow({"  kernel", "grid", "block", "cluster", "registers",
-                "smem static+dynamic", "local", "blocks/SM", "limited by",
-                "occupancy*", "waves", "path"});
+  std::vector<Row> rows;
+  rows.push_back({"  kernel", "grid", "block", "cluster", "registers",
+                  "smem static+dynamic", "local", "blocks/SM", "limited by",
+                  "occupancy*", "waves", "path"});
   for (const KernelSummary &kernel : summary.kernels) {
     if (!kernel.launch)
       continue;
     const LaunchConfig &launch = *kernel.launch;
     const std::optional<Occupancy> &occupancy = kernel.occupancy;
-    table.addRow(
-        {labels.get(kernel), formatSizes(launch.grid),
+    rows.push_back(
+        {"  " + labels.get(kernel), formatSizes(launch.grid),
          formatSizes(launch.block), formatSizes(launch.cluster),
          formatOptional(launch.registers), formatShared(launch),
          formatOptional(launch.localBytes),
@@ -146,7 +177,9 @@ static void printResources(llvm::raw_ostream &os, const RegionSummary &summary,
          kernel.waves ? llvm::formatv("{0:F2}", *kernel.waves).str() : "-",
          formatPath(kernel)});
   }
-  table.print(os);
+  if (rows.size() == 1)
+    return;
+  printKnown(os, rows);
   os << "  * computed, with shared memory opted in to\n";
 }
 
@@ -164,9 +197,13 @@ static void printTotals(llvm::raw_ostream &os, const RegionSummary &summary) {
                       formatDuration(summary.getWallUsPerCall()));
 }
 
+static std::string describeOrigin(llvm::StringRef origin) {
+  return origin == "compiled" ? "compiled" : ("from " + origin).str();
+}
+
 static void printHost(llvm::raw_ostream &os, const RegionProfile &region,
                       const RegionSummary &summary, bool isGPU) {
-  llvm::SmallVector<std::string> parts;
+  llvm::SmallVector<std::string> parts, before;
   for (const auto &[activity, host] : summary.host)
     // A CPU's launch is the kernel itself.
     if (isGPU || activity != HostActivity::Launch)
@@ -175,14 +212,16 @@ static void printHost(llvm::raw_ostream &os, const RegionProfile &region,
   for (HostActivity activity :
        {HostActivity::Lookup, HostActivity::Compile, HostActivity::Plan})
     if (auto found = summary.setup.find(activity); found != summary.setup.end())
-      parts.push_back(llvm::formatv("before that {0} {1}", getName(activity),
-                                    formatDuration(found->second.totalUs)));
+      before.push_back(llvm::formatv("{0} {1}", getName(activity),
+                                     formatDuration(found->second.totalUs)));
   if (summary.firstCallUs)
-    parts.push_back("first call " + formatDuration(*summary.firstCallUs));
+    before.push_back("first call " + formatDuration(*summary.firstCallUs));
   if (!region.origin.empty())
-    parts.push_back("code " + region.origin);
+    before.push_back("code " + describeOrigin(region.origin));
   if (!parts.empty())
     os << "  host: " << llvm::join(parts, ", ") << '\n';
+  if (!before.empty())
+    os << "  before that: " << llvm::join(before, ", ") << '\n';
 }
 
 static void printEnvironment(llvm::raw_ostream &os, const ProfileFile &file) {
@@ -262,26 +301,27 @@ static bool printRegion(llvm::raw_ostream &os, const ProfileFile &file,
 static void printComparison(llvm::raw_ostream &os, const ProfileFile &file,
                             llvm::StringRef baseline) {
   const Comparison comparison = compareRegions(file, baseline);
-  TextTable table;
-  table.addRow({"region", "us a call", "of " + comparison.baseline, "kernels",
-                "copies", "moved", "idle", "main kernel", "path"});
+  std::vector<Row> rows;
+  rows.push_back({"region", "us a call", "of " + comparison.baseline, "kernels",
+                  "copies", "moved", "idle", "main kernel", "path"});
   for (const Comparison::Row &row : comparison.rows) {
     const RegionSummary &summary = row.summary;
     const KernelSummary *kernel = summary.getMainKernel();
     const Labels labels(summary);
     const std::optional<double> bytes = summary.getBytesPerCall();
     const double wallUs = std::max(summary.wallUs, 1e-3);
-    table.addRow({row.region->name, formatUs(summary.getWallUsPerCall()),
-                  row.ratio ? llvm::formatv("{0:F2} x", *row.ratio).str() : "-",
-                  formatCount(summary.getCountPerCall(DeviceActivity::Kernel)),
-                  formatCount(summary.getCountPerCall(DeviceActivity::Copy)),
-                  bytes ? formatBytes(std::llround(*bytes)) : "-",
-                  formatPercent(summary.idleUs / wallUs),
-                  kernel ? labels.get(*kernel) : "-",
-                  kernel ? formatPath(*kernel) : "-"});
+    rows.push_back(
+        {row.region->name, formatUs(summary.getWallUsPerCall()),
+         row.ratio ? llvm::formatv("{0:F2} x", *row.ratio).str() : "-",
+         formatCount(summary.getCountPerCall(DeviceActivity::Kernel)),
+         formatCount(summary.getCountPerCall(DeviceActivity::Copy)),
+         bytes ? formatBytes(std::llround(*bytes)) : "-",
+         formatPercent(summary.idleUs / wallUs),
+         kernel ? labels.get(*kernel) : "-",
+         kernel ? formatPath(*kernel) : "-"});
   }
   os << '\n';
-  table.print(os);
+  printKnown(os, rows);
 }
 
 bool attn::printProfile(llvm::raw_ostream &os, const ProfileFile &file,
@@ -292,5 +332,14 @@ bool attn::printProfile(llvm::raw_ostream &os, const ProfileFile &file,
     allRight &= printRegion(os, file, region, options);
   if (file.regions.size() > 1)
     printComparison(os, file, options.baseline);
+  // Of a region that didn't run, nothing was measured.
+  for (const Expectation &expectation : options.expectations) {
+    if (expectation.region.empty() ||
+        llvm::is_contained(file.getRegionNames(), expectation.region))
+      continue;
+    os << "  " << expectation.text << "  '" << expectation.region
+       << "' didn't run  wrong\n";
+    allRight = false;
+  }
   return allRight;
 }

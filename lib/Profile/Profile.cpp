@@ -53,6 +53,13 @@ const KernelFacts *RegionProfile::getFacts(llvm::StringRef kernel) const {
   return found == facts.end() ? nullptr : &*found;
 }
 
+std::vector<std::string> ProfileFile::getRegionNames() const {
+  std::vector<std::string> names;
+  for (const RegionProfile &region : regions)
+    names.push_back(region.name);
+  return names;
+}
+
 std::optional<Occupancy>
 attn::computeOccupancy(const ProfileEnvironment &environment,
                        const LaunchConfig &launch) {
@@ -112,6 +119,7 @@ static bool fromJSON(const json::Value &value, KernelFacts &facts,
   json::ObjectMapper mapper(value, path);
   return mapper && mapper.map("name", facts.name) &&
          mapper.map("bytes", facts.bytes) && mapper.map("flops", facts.flops) &&
+         mapper.mapOptional("dense", facts.isDense) &&
          mapper.mapOptional("path", facts.path) &&
          mapper.mapOptional("path_source", facts.pathSource) &&
          mapper.map("work_imbalance", facts.workImbalance);
@@ -368,6 +376,7 @@ static void write(json::OStream &os, const KernelFacts &facts) {
     os.attribute("name", json::fixUTF8(facts.name));
     os.attribute("bytes", toJSON(facts.bytes));
     os.attribute("flops", toJSON(facts.flops));
+    os.attribute("dense", facts.isDense);
     os.attribute("path", facts.path);
     os.attribute("path_source", facts.pathSource);
     os.attribute("work_imbalance", toJSON(facts.workImbalance));

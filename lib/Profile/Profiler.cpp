@@ -6,6 +6,7 @@
 #include "attn/Profile/MachineCode.h"
 #include "attn/Runtime/CudnnKernel.h"
 #include "attn/Runtime/HostWork.h"
+#include "attn/Runtime/Launcher.h"
 #include "attn/Runtime/Ptxas.h"
 #include "llvm/ADT/STLExtras.h"
 #include <map>
@@ -56,7 +57,7 @@ public:
 
   void onHostWork(HostWork work, llvm::StringRef detail, TimePoint start,
                   TimePoint end) override;
-  void onLaunch(const BoundPlan &plan, bool skipsPrepass) override;
+  void onLaunch(const LaunchedForward &forward) override;
 
   /// Forgets the launches so far: what is known of a region is its last phase.
   void beginPhase();
@@ -69,11 +70,30 @@ private:
   struct Work {
     int64_t launches = 0;
     std::optional<int64_t> bytes = 0, flops = 0;
+    int64_t grid = 0;
+
+    void add(const Work &other);
+  };
+
+  /// What forwards have in common that skip the same tiles.
+  struct Problem {
+    /// Null: none is skipped.
+    std::shared_ptr<const TileMapper> mapper;
+    /// Of q and k; empty where they aren't of rank 4.
+    std::vector<int64_t> queryShape, keyShape;
+
+    static Problem of(const LaunchedForward &forward);
+    std::optional<TileWork> map() const;
+    bool operator<(const Problem &other) const {
+      return std::tie(mapper, queryShape, keyShape) <
+             std::tie(other.mapper, other.queryShape, other.keyShape);
+    }
   };
 
   Recorder &recorder;
   std::mutex mutex;
-  std::map<std::string, Work> works;
+  /// By name.
+  std::map<Problem, std::map<std::string, Work>> works;
   int64_t minBytes = 0, maxIntermediateBytes = 0;
 };
 
@@ -103,16 +123,39 @@ static void add(std::optional<int64_t> &sum, std::optional<int64_t> value) {
   sum = sum && value ? std::optional(*sum + *value) : std::nullopt;
 }
 
-void HostObserver::onLaunch(const BoundPlan &plan, bool skipsPrepass) {
+HostObserver::Problem
+HostObserver::Problem::of(const LaunchedForward &forward) {
+  Problem problem = {forward.tileMapper, {}, {}};
+  if (!problem.mapper || forward.arguments.size() < 2 ||
+      forward.arguments[0].shape.size() != 4 ||
+      forward.arguments[1].shape.size() != 4)
+    return problem;
+  problem.queryShape = forward.arguments[0].shape.vec();
+  problem.keyShape = forward.arguments[1].shape.vec();
+  return problem;
+}
+
+std::optional<TileWork> HostObserver::Problem::map() const {
+  if (!mapper || queryShape.empty())
+    return std::nullopt;
+  return (*mapper)(queryShape[2], keyShape[2]);
+}
+
+void HostObserver::Work::add(const Work &other) {
+  launches += other.launches;
+  ::add(bytes, other.bytes);
+  ::add(flops, other.flops);
+  grid = other.grid;
+}
+
+void HostObserver::onLaunch(const LaunchedForward &forward) {
   std::lock_guard<std::mutex> lock(mutex);
-  for (const TimedStep &step : plan.steps) {
-    if (step.kind != Step::Kind::Launch || (step.isPrepass && skipsPrepass))
-      continue;
-    Work &work = works[step.name];
-    ++work.launches;
-    ::add(work.bytes, step.bytes);
-    ::add(work.flops, step.flops);
-  }
+  const BoundPlan &plan = forward.plan;
+  auto &kernels = works[Problem::of(forward)];
+  for (const TimedStep &step : plan.steps)
+    if (step.kind == Step::Kind::Launch &&
+        !(step.isPrepass && forward.skipsPrepass))
+      kernels[step.name].add({1, step.bytes, step.flops, step.grid});
   minBytes += plan.minBytes;
   maxIntermediateBytes =
       std::max(maxIntermediateBytes, plan.maxIntermediateBytes);
@@ -425,18 +468,43 @@ static void nameLibraryKernel(RegionProfile &region) {
   KernelFacts &facts = getOrAddFacts(region, region.names[*unknown]);
   facts.bytes = work.bytes;
   facts.flops = work.flops;
+  facts.isDense = work.isDense;
+}
+
+/// How unlike the work of the programs is where each has a tile of queries; a
+/// persistent kernel evens it out.
+static void addImbalance(KernelFacts &facts, const TileWork &tiles,
+                         int64_t grid, llvm::ArrayRef<int64_t> queryShape) {
+  if (grid == queryShape[0] * queryShape[1] * tiles.numQueryTiles)
+    facts.workImbalance = tiles.imbalance;
 }
 
 void HostObserver::addFacts(RegionProfile &region, const Phase &phase) {
+  std::map<std::string, Work> totals;
   int64_t launches = 0;
-  for (const auto &[name, work] : works) {
+  for (const auto &[problem, kernels] : works) {
+    const std::optional<TileWork> tiles = problem.map();
+    for (const auto &[name, work] : kernels) {
+      KernelFacts &facts = getOrAddFacts(region, name);
+      Work counted = work;
+      if (tiles && counted.flops)
+        counted.flops = tiles->countVisited(*counted.flops);
+      if (tiles)
+        addImbalance(facts, *tiles, work.grid, problem.queryShape);
+      facts.isDense |= problem.mapper && !tiles && work.flops > 0;
+      totals[name].add(counted);
+      launches += work.launches;
+    }
+    if (tiles && works.size() == 1)
+      region.maskMap = tiles->map;
+  }
+  // Of one launch in the mean.
+  for (const auto &[name, work] : totals) {
     KernelFacts &facts = getOrAddFacts(region, name);
-    // Of one launch in the mean.
     if (work.bytes)
       facts.bytes = *work.bytes / work.launches;
     if (work.flops)
       facts.flops = *work.flops / work.launches;
-    launches += work.launches;
   }
   nameLibraryKernel(region);
   // Other kernels, or a graph's replay of what was launched once.
@@ -478,4 +546,21 @@ void attn::addFacts(RegionProfile &region, const Invocation &invocation) {
   nameLibraryKernel(region);
   region.minBytes = invocation.getMinBytes();
   region.maxIntermediateBytes = invocation.getMaxIntermediateBytes();
+}
+
+void attn::addTileWork(RegionProfile &region, const Invocation &invocation,
+                       const std::optional<TileWork> &tiles,
+                       llvm::ArrayRef<int64_t> queryShape) {
+  for (KernelFacts &facts : region.facts) {
+    facts.isDense = !tiles && facts.flops > 0;
+    if (tiles && facts.flops)
+      facts.flops = tiles->countVisited(*facts.flops);
+  }
+  if (!tiles)
+    return;
+  region.maskMap = tiles->map;
+  for (const TimedStep &step : invocation.getSteps())
+    for (KernelFacts &facts : region.facts)
+      if (facts.name == step.name)
+        addImbalance(facts, *tiles, step.grid, queryShape);
 }

@@ -131,6 +131,7 @@ void Aggregator::addFacts(KernelSummary &kernel) const {
   if (facts) {
     kernel.bytes = facts->bytes;
     kernel.flops = facts->flops;
+    kernel.isDense = facts->isDense;
     kernel.path = facts->path;
     kernel.pathSource = facts->pathSource;
     kernel.workImbalance = facts->workImbalance;
@@ -292,6 +293,9 @@ double RegionSummary::getCountPerCall(DeviceActivity activity) const {
 }
 
 std::optional<double> RegionSummary::getBytesPerCall() const {
+  // Where nothing was seen, nothing is known.
+  if (kernels.empty())
+    return std::nullopt;
   double total = 0;
   for (const KernelSummary &kernel : kernels) {
     if (!kernel.bytes)

@@ -24,6 +24,7 @@ static void writeKernel(json::OStream &os, const KernelSummary &kernel) {
     os.attribute("total_us", kernel.totalUs);
     os.attribute("bytes", toJSON(kernel.bytes));
     os.attribute("flops", toJSON(kernel.flops));
+    os.attribute("dense", kernel.isDense);
     os.attribute("bandwidth_fraction", toJSON(kernel.bandwidthFraction));
     os.attribute("matrix_fraction", toJSON(kernel.matrixFraction));
     os.attribute("path", kernel.path);
@@ -85,6 +86,8 @@ void attn::writeSummary(json::OStream &os,
           os.attribute("rule", finding.rule);
           os.attribute("text", json::fixUTF8(format(finding, options.layers)));
           os.attribute("cost_us", toJSON(finding.costUs));
+          os.attribute("cost_bytes", toJSON(finding.costBytes));
+          os.attribute("once", finding.isOnce);
         });
     });
     os.attributeArray("expectations", [&] {

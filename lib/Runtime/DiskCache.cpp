@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Runtime/DiskCache.h"
+#include "FileSizeLimit.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/BLAKE3.h"
@@ -169,6 +170,7 @@ static llvm::Error writeWhole(llvm::StringRef path, llvm::StringRef bytes) {
   if (code)
     return llvm::errorCodeToError(code);
   {
+    FileSizeLimitIsError guard;
     llvm::raw_fd_ostream os(file, /*shouldClose=*/true);
     os << bytes;
     os.close();

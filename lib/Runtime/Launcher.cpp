@@ -64,6 +64,7 @@ struct Launcher::State {
   /// Zeroing goes through the device's own stream, which takes one thread.
   std::mutex zeroingMutex;
   bool checksSequences = false;
+  std::shared_ptr<const TileMapper> tileMapper;
 };
 
 /// Whether `name` is set to something else than 0.
@@ -80,6 +81,11 @@ Launcher::Launcher(const Executable &executable)
 }
 
 Launcher::~Launcher() = default;
+
+void Launcher::setTileMapper(TileMapper mapper) {
+  if (mapper)
+    state->tileMapper = std::make_shared<const TileMapper>(std::move(mapper));
+}
 
 //===----------------------------------------------------------------------===//
 // Plans
@@ -323,7 +329,8 @@ llvm::Error Launcher::enqueue(Plan &plan, const Workspace *workspace,
       return error;
   }
   if (HostWorkObserver *observer = getHostWorkObserver())
-    observer->onLaunch(plan.bound, /*skipsPrepass=*/hasPrepass);
+    observer->onLaunch({plan.bound, arguments, /*skipsPrepass=*/hasPrepass,
+                        state->tileMapper});
   return llvm::Error::success();
 }
 

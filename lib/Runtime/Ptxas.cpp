@@ -1,6 +1,7 @@
 //===- Ptxas.cpp - Assembling PTX and reading what it says ----------------===//
 
 #include "attn/Runtime/Ptxas.h"
+#include "FileSizeLimit.h"
 #include "attn/Runtime/Manifest.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"
@@ -168,6 +169,7 @@ private:
 } // namespace
 
 static llvm::Error writeFile(llvm::StringRef path, llvm::StringRef text) {
+  FileSizeLimitIsError guard;
   std::error_code error;
   llvm::raw_fd_ostream os(path, error);
   if (!error) {

@@ -1,6 +1,7 @@
 //===- WholeFile.cpp - Files that are there whole or not at all -----------===//
 
 #include "attn/Runtime/WholeFile.h"
+#include "FileSizeLimit.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Process.h"
@@ -63,6 +64,7 @@ attn::writeWholeFile(llvm::StringRef path,
     return code ? llvm::createFileError("standard output", code)
                 : llvm::Error::success();
   }
+  FileSizeLimitIsError guard;
   const bool isSpecial = fs::exists(path) && !fs::is_regular_file(path);
   const std::error_code code =
       isSpecial ? writeInPlace(path, write) : writeBeside(path, write);

@@ -515,6 +515,28 @@ class ProfileTest(unittest.TestCase):
         (region,) = attnc.profile(call, repeat=3, warmup=1, target="cpu").data["regions"]
         self.assertEqual(region["min_bytes"], 4 * (2 * calls[-1].size + 2 * 2 * 2 * 50 * 16))
 
+    def test_counts_the_flops_that_a_mask_leaves(self):
+        q, k, v = make(batches=1, heads=2, kv_heads=2, length=500, kv_length=500, dim=16)
+        document = np.repeat(np.arange(5), 100).astype(np.int32)
+        documents = attnc.compile(DOCUMENTS, target="cpu")
+        calls = {
+            "whole": lambda: attnc.attention(q, k, v),
+            "causal": lambda: attnc.attention(q, k, v, is_causal=True),
+            # Read from memory, of which nobody knows.
+            "documents": lambda: documents(*(x[..., :8] for x in (q, k, v)), document),
+        }
+        profile = attnc.profile(calls, repeat=2, warmup=0, target="cpu")
+        whole, causal, masked = (region["summary"]["kernels"] for region in profile.data["regions"])
+        products = 2 * 2 * 2 * 500 * 500 * 16
+        self.assertEqual([(kernel["flops"], kernel["dense"]) for kernel in whole], [(products, False)])
+        (kernel,) = causal
+        self.assertFalse(kernel["dense"])
+        # All that is visible, and of tiles along the diagonal what isn't.
+        self.assertGreaterEqual(kernel["flops"], products * 501 / 1000)
+        self.assertLess(kernel["flops"], products * 0.75)
+        self.assertEqual([kernel["flops"] for kernel in masked if kernel["dense"]], [products / 2])
+        self.assertEqual(str(profile).count("(dense):"), 1)
+
     def test_captures_unchanged_leaves_the_look_at_them_out(self):
         kernel = attnc.compile(DOCUMENTS, target="cpu")
         q, k, v = make(batches=1, heads=2, kv_heads=2, length=300, kv_length=300, dim=8)

@@ -4,6 +4,8 @@
 #include "attn/Profile/Html.h"
 #include "attn/Profile/Trace.h"
 #include "attn/Runtime/WholeFile.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace attn;
 
@@ -28,15 +30,14 @@ llvm::Error ShowProfileOptions::checkReport() const {
   return llvm::Error::success();
 }
 
-static llvm::Error checkBaseline(llvm::StringRef baseline,
-                                 const ProfileFile &file) {
-  if (baseline.empty() ||
-      llvm::any_of(file.regions, [&](const RegionProfile &region) {
-        return region.name == baseline;
-      }))
+llvm::Error
+ShowProfileOptions::checkRegions(llvm::ArrayRef<std::string> regions) const {
+  if (llvm::Error error = checkRegionNames(expectations, regions))
+    return error;
+  if (baseline.empty() || llvm::is_contained(regions, baseline))
     return llvm::Error::success();
   return llvm::createStringError("--baseline: there is no region '" + baseline +
-                                 "' in this profile");
+                                 "'; there are: " + llvm::join(regions, ", "));
 }
 
 PrintOptions ShowProfileOptions::get() const {
@@ -48,10 +49,6 @@ PrintOptions ShowProfileOptions::get() const {
 }
 
 llvm::Expected<bool> ShowProfileOptions::show(const ProfileFile &file) const {
-  if (llvm::Error error = checkRegionNames(expectations, file))
-    return std::move(error);
-  if (llvm::Error error = checkBaseline(baseline, file))
-    return std::move(error);
   const bool allRight = printProfile(llvm::outs(), file, get());
   if (!traceFile.empty())
     if (llvm::Error error = writeWholeFile(

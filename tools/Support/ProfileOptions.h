@@ -9,7 +9,7 @@
 namespace attn {
 
 /// What a tool exits with.
-constexpr int kMalformedGuess = 2;
+constexpr int kMalformedOption = 2;
 constexpr int kWrongGuess = 3;
 
 /// How a profile is shown and what is guessed about it.
@@ -47,6 +47,10 @@ public:
 
   /// Whether --report can be done; call it before anything is run.
   llvm::Error checkReport() const;
+
+  /// Whether --expect and --baseline name regions that there will be; call it
+  /// before anything is run.
+  llvm::Error checkRegions(llvm::ArrayRef<std::string> regions) const;
 
   /// Prints the profile and writes trace and report. Returns whether all
   /// guesses were right.

@@ -37,12 +37,14 @@ int main(int argc, char **argv) {
   cl::ParseCommandLineOptions(
       argc, argv, "Shows and explains a profile that attn-run saved\n");
   if (llvm::Error error = showOptions.parse())
-    return fail(std::move(error), kMalformedGuess);
+    return fail(std::move(error), kMalformedOption);
   if (llvm::Error error = showOptions.checkReport())
     return fail(std::move(error));
   llvm::Expected<ProfileFile> file = read();
   if (!file)
     return fail(file.takeError());
+  if (llvm::Error error = showOptions.checkRegions(file->getRegionNames()))
+    return fail(std::move(error), kMalformedOption);
   llvm::Expected<bool> allRight = showOptions.show(*file);
   if (!allRight)
     return fail(allRight.takeError());

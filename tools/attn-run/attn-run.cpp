@@ -6,9 +6,9 @@
 #include "../Support/ProfileOptions.h"
 #include "../Support/RemarkFile.h"
 #include "../Support/Verifier.h"
-#include "attn/Analysis/TileMap.h"
 #include "attn/Compiler/Explain.h"
 #include "attn/Compiler/LoadedProgram.h"
+#include "attn/Compiler/TileWork.h"
 #include "attn/Profile/Profiler.h"
 #include "attn/Runtime/Report.h"
 #include "attn/Runtime/TensorFile.h"
@@ -263,71 +263,29 @@ static ProfileOptions getProfileOptions() {
   return options;
 }
 
-/// The tiles of batch 0 and head 0; nothing where they depend on more than the
-/// mask.
-static std::optional<mlir::tile::TileMap>
-mapTilesOf(mlir::ModuleOp module, const Manifest &manifest,
-           llvm::ArrayRef<Tensor> arguments) {
-  CompileOptions options;
-  options.target = manifest.kernelTarget;
-  options.entry = manifest.entry;
-  if (arguments.size() < 2)
-    return std::nullopt;
-  const Tensor &query = arguments[0], &key = arguments[1];
-  if (query.getShape().size() != 4 || key.getShape().size() != 4)
-    return std::nullopt;
-  TileMapOptions mapOptions;
-  mapOptions.queryLength = query.getShape()[2];
-  mapOptions.keyLength = key.getShape()[2];
-  for (auto [argument, tensor] : llvm::zip_equal(manifest.arguments, arguments))
-    if (argument.isTensor)
-      mapOptions.inputs.try_emplace(argument.name, tensor);
-  // A profile shouldn't wait for more.
-  mapOptions.maxPairs = int64_t(1) << 24;
-  // The kernel compiled: whatever is wrong with a map is no error of the run.
-  mlir::ScopedDiagnosticHandler silence(
-      module.getContext(), [](mlir::Diagnostic &) { return mlir::success(); });
-  auto map = mapTiles(module, options, mapOptions);
-  if (!map) {
-    llvm::consumeError(map.takeError());
-    return std::nullopt;
-  }
-  return std::move(*map);
-}
-
-static MaskMap describe(const mlir::tile::TileMap &map) {
-  const mlir::tile::TileMap::Counts counts = map.count();
-  return {map.getTitle(), map.getCells(), map.getScale(),
-          counts.skipped, counts.partial, counts.full};
-}
-
-/// Of a fused kernel: its tiles, and how unlike the work of its programs is
-/// where each has a tile; a persistent kernel evens it out.
+/// What a fused kernel or cuDNN's leaves out of the work; attn-run has the data
+/// that a mask reads.
 void Runner::addTiles(RegionProfile &region, const Invocation &invocation) {
   const Manifest &manifest = invocation.getExecutable().getManifest();
-  if (manifest.variant !=
-      mlir::attn::stringifyVariant(mlir::attn::Variant::Fused))
+  const bool isFused = manifest.variant ==
+                       mlir::attn::stringifyVariant(mlir::attn::Variant::Fused);
+  if (!isFused && !manifest.usesCudnn())
     return;
-  const std::optional<mlir::tile::TileMap> map =
-      mapTilesOf(module, manifest, arguments);
-  if (!map)
-    return;
-  region.maskMap = describe(*map);
+  std::optional<TileWork> tiles;
+  // Results are arguments, too.
   const llvm::ArrayRef<int64_t> query = arguments[0].getShape();
-  const int64_t numPrograms = query[0] * query[1] * map->getNumQueryTiles();
-  for (const TimedStep &step : invocation.getSteps())
-    for (KernelFacts &facts : region.facts)
-      if (facts.name == step.name && step.grid == numPrograms)
-        facts.workImbalance = map->getImbalance();
-
-  // The manifest counts both products in full; nothing of a skipped tile is
-  // computed. Beside the attention, a plan's kernels have hardly any FLOPs.
-  const MaskMap &mask = *region.maskMap;
-  const int64_t visited = mask.partial + mask.full;
-  for (KernelFacts &facts : region.facts)
-    if (facts.flops && mask.skipped > 0)
-      facts.flops = static_cast<int64_t>(static_cast<double>(*facts.flops) *
-                                         visited / (visited + mask.skipped));
+  const llvm::ArrayRef<int64_t> key = arguments[1].getShape();
+  if (query.size() == 4 && key.size() == 4) {
+    TileMapOptions options;
+    options.queryLength = query[2];
+    options.keyLength = key[2];
+    for (auto [argument, tensor] :
+         llvm::zip_equal(manifest.arguments, arguments))
+      if (argument.isTensor)
+        options.inputs.try_emplace(argument.name, tensor);
+    tiles = getTileWork(module, manifest, options);
+  }
+  addTileWork(region, invocation, tiles, query);
 }
 
 llvm::Error Runner::recordProfile(Invocation &invocation) {
@@ -431,7 +389,12 @@ static llvm::Expected<std::vector<Backend>> parseBackends() {
     if (!backend)
       return llvm::createStringError(llvm::toString(backend.takeError()) +
                                      ", and all");
-    backends.push_back(*backend == Backend::Auto ? Backend::Fused : *backend);
+    const Backend served =
+        *backend == Backend::Auto ? Backend::Fused : *backend;
+    if (llvm::is_contained(backends, served))
+      return llvm::createStringError("--backend: '" + name +
+                                     "' is there twice");
+    backends.push_back(served);
   }
   return backends;
 }
@@ -472,7 +435,20 @@ static llvm::Error checkOptions() {
   if (!isProfiling() && showOptions.isUsed())
     return llvm::createStringError(
         "--expect, --layers, --baseline, --trace and --report need --profile");
+  if (explainBackends &&
+      (isProfiling() || verify || !outputs.empty() || !remarksFile.empty()))
+    return llvm::createStringError(
+        "--explain runs nothing; --profile, --verify, --outputs and --remarks "
+        "are for another command without it");
   return showOptions.checkReport();
+}
+
+/// Whether guesses and baseline are about what will be recorded.
+static llvm::Error checkRegions(llvm::ArrayRef<Backend> backends) {
+  std::vector<std::string> names;
+  for (Backend backend : backends)
+    names.push_back(stringifyBackend(backend).str());
+  return showOptions.checkRegions(names);
 }
 
 /// Shows what was recorded, and saves it.
@@ -533,24 +509,23 @@ makeInputSizes(mlir::ModuleOp module) {
   return std::vector<Tensor>();
 }
 
+/// `asked`: which --variant or --backend names, if any does.
 static llvm::Expected<Explanation> explainModule(mlir::ModuleOp module,
+                                                 Backend asked,
                                                  std::vector<Tensor> inputs) {
   KernelOptions options;
   options.target = common.target;
   options.entry = entryName;
-  auto backends = chooseBackends();
-  if (!backends)
-    return backends.takeError();
   const bool isNamed =
       !backendNames.empty() || variantName.getNumOccurrences() > 0;
-  options.backend = isNamed ? backends->front() : Backend::Auto;
+  options.backend = isNamed ? asked : Backend::Auto;
   return explain(module, options, {std::move(inputs)});
 }
 
 /// Why cuDNN can't serve the operator; empty if it can.
 static llvm::Expected<std::string> findUnserved(mlir::ModuleOp module,
                                                 std::vector<Tensor> inputs) {
-  auto explanation = explainModule(module, std::move(inputs));
+  auto explanation = explainModule(module, Backend::Cudnn, std::move(inputs));
   if (!explanation)
     return explanation.takeError();
   for (const BackendVerdict &verdict : explanation->verdicts)
@@ -561,11 +536,11 @@ static llvm::Expected<std::string> findUnserved(mlir::ModuleOp module,
 }
 
 /// Returns an exit status: a failure if what is asked for can't serve.
-static llvm::Expected<int> runExplain(mlir::ModuleOp module) {
+static llvm::Expected<int> runExplain(mlir::ModuleOp module, Backend asked) {
   llvm::Expected<std::vector<Tensor>> inputs = makeInputSizes(module);
   if (!inputs)
     return inputs.takeError();
-  auto explanation = explainModule(module, std::move(*inputs));
+  auto explanation = explainModule(module, asked, std::move(*inputs));
   if (!explanation)
     return explanation.takeError();
   printExplanation(llvm::outs(), *explanation);
@@ -581,10 +556,8 @@ static llvm::Expected<int> runExplain(mlir::ModuleOp module) {
 }
 
 /// Returns an exit status.
-static llvm::Expected<int> runVariants(mlir::ModuleOp module) {
-  auto backends = chooseBackends();
-  if (!backends)
-    return backends.takeError();
+static llvm::Expected<int> runVariants(mlir::ModuleOp module,
+                                       llvm::ArrayRef<Backend> backends) {
   std::string target = common.target;
   llvm::Expected<std::unique_ptr<Device>> device = createDevice(target);
   if (!device)
@@ -600,7 +573,7 @@ static llvm::Expected<int> runVariants(mlir::ModuleOp module) {
                 profiler ? &*profiler : nullptr, remarks ? &*remarks : nullptr);
   Report &report = runner.getReport();
   report.device = (*device)->getName();
-  for (Backend backend : *backends) {
+  for (Backend backend : backends) {
     if (areAllBackends() && backend == Backend::Cudnn) {
       auto reason = findUnserved(module, runner.getInputs());
       if (!reason)
@@ -657,15 +630,21 @@ static int runCommand(llvm::ArrayRef<const char *> arguments) {
   };
   commandLine = llvm::join(arguments, " ");
   if (llvm::Error error = showOptions.parse())
-    return fail(std::move(error), kMalformedGuess);
+    return fail(std::move(error), kMalformedOption);
   if (llvm::Error error = checkOptions())
     return fail(std::move(error), EXIT_FAILURE);
+  auto backends = chooseBackends();
+  if (!backends)
+    return fail(backends.takeError(), EXIT_FAILURE);
+  if (llvm::Error error = checkRegions(*backends))
+    return fail(std::move(error), kMalformedOption);
   InputModule input(common.inputFile);
   mlir::ModuleOp module = input.get();
   if (!module)
     return EXIT_FAILURE;
-  llvm::Expected<int> status =
-      explainBackends ? runExplain(module) : runVariants(module);
+  llvm::Expected<int> status = explainBackends
+                                   ? runExplain(module, backends->front())
+                                   : runVariants(module, *backends);
   if (!status)
     return fail(status.takeError(), EXIT_FAILURE);
   return *status;

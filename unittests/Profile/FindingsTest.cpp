@@ -141,6 +141,19 @@ TEST(FindingsTest, ScoreMatrix) {
   EXPECT_FALSE(fires("score-matrix", make(4000000, 0)));
   // Partial results of a split kernel.
   EXPECT_FALSE(fires("score-matrix", make(5000000, 500000)));
+  // Where the bandwidth isn't known, the cost is in bytes.
+  ProfileEnvironment cpu = makeCard();
+  cpu.bandwidthBytesPerSecond = std::nullopt;
+  finding = find("score-matrix", make(84000000, 16777216), cpu);
+  ASSERT_TRUE(finding);
+  EXPECT_FALSE(finding->costUs);
+  EXPECT_EQ(finding->costBytes, 80000000);
+  EXPECT_THAT(format(*finding, 32), HasSubstr("In 32 layers: 2.6 GB."));
+  EXPECT_THAT(format(*finding, 1), HasSubstr("In 1 layer: 80.0 MB."));
+  // Nothing must move where there are no queries.
+  RegionBuilder empty = make(84000000, 16777216);
+  empty.region.minBytes = 0;
+  EXPECT_FALSE(fires("score-matrix", empty));
 }
 
 TEST(FindingsTest, LaunchBound) {
@@ -183,6 +196,10 @@ TEST(FindingsTest, LowOccupancyThatIsFine) {
   // In between nothing is claimed.
   EXPECT_FALSE(fires("low-occupancy-fine", makeFlash(400)));
   EXPECT_FALSE(fires("low-occupancy", makeFlash(400)));
+  // The half of FLOPs that a mask hides reaches no rate.
+  RegionBuilder dense = makeFlash(200);
+  dense.region.facts[0].isDense = true;
+  EXPECT_FALSE(fires("low-occupancy-fine", dense));
 }
 
 TEST(FindingsTest, LowOccupancyThatIsNot) {
@@ -235,6 +252,8 @@ TEST(FindingsTest, FirstCall) {
   ASSERT_TRUE(finding);
   EXPECT_THAT(finding->text, HasSubstr("it took 50.0 ms, 500 times a later "
                                        "one. compile: 25.0 ms."));
+  EXPECT_THAT(format(*finding, 32),
+              HasSubstr("In 32 layers of one shape: 49.9 ms, once."));
   EXPECT_FALSE(fires("first-call", make(250)));
 }
 
@@ -282,7 +301,10 @@ TEST(FindingsTest, Imbalance) {
     builder.region.facts[0].workImbalance = imbalance;
     return builder;
   };
-  EXPECT_TRUE(fires("imbalance", make(2, 400)));
+  std::optional<Finding> finding = find("imbalance", make(2, 400));
+  ASSERT_TRUE(finding);
+  // One wave: all blocks wait for one that takes twice the mean.
+  EXPECT_NEAR(*finding->costUs, 50, 1e-9);
   EXPECT_FALSE(fires("imbalance", make(1.1, 400)));
   EXPECT_FALSE(fires("imbalance", make(2, 4000)));
 }
@@ -294,8 +316,28 @@ TEST(FindingsTest, Clock) {
   ProfileEnvironment card = makeCard();
   card.clockMHz = 1500;
   card.throttleReasons = {"power cap"};
-  EXPECT_THAT(find("clock", builder, card)->text,
-              HasSubstr("1500 of 1980 MHz (power cap)"));
+  std::optional<Finding> finding = find("clock", builder, card);
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->text, HasSubstr("1500 of 1980 MHz (power cap)"));
+  EXPECT_NEAR(*finding->costUs, 100 * (1 - 1500 / 1980.0), 1e-9);
+  // A reason that has no effect costs nothing that could be told.
+  card.clockMHz = 1980;
+  EXPECT_FALSE(find("clock", builder, card)->costUs);
+}
+
+TEST(FindingsTest, UnseenWork) {
+  auto make = [](double idleUs) {
+    RegionBuilder builder;
+    return builder.kernel("k", 100).idle(idleUs).phase("steady");
+  };
+  ProfileEnvironment cpu = makeCard();
+  cpu.isGPU = false;
+  std::optional<Finding> finding = find("unseen-work", make(300), cpu);
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->text, HasSubstr("75 % of the time is called idle"));
+  EXPECT_FALSE(fires("unseen-work", make(10), cpu));
+  // CUPTI sees all.
+  EXPECT_FALSE(fires("unseen-work", make(300)));
 }
 
 TEST(FindingsTest, FormatsDurations) {
@@ -305,4 +347,11 @@ TEST(FindingsTest, FormatsDurations) {
   EXPECT_EQ(formatDuration(94), "94.0 us");
   EXPECT_EQ(formatDuration(1500), "1.50 ms");
   EXPECT_EQ(formatDuration(2e6), "2.00 s");
+}
+
+TEST(FindingsTest, FormatsFlops) {
+  EXPECT_EQ(formatFlops(0), "0");
+  EXPECT_EQ(formatFlops(999), "999");
+  EXPECT_EQ(formatFlops(4900000), "4.90 M");
+  EXPECT_EQ(formatFlops(34359738368), "34.4 G");
 }

@@ -4,6 +4,7 @@
 #include "attn/Profile/Summary.h"
 #include "attn/Runtime/CudnnKernel.h"
 #include "attn/Runtime/HostWork.h"
+#include "attn/Runtime/Launcher.h"
 #include <gtest/gtest.h>
 
 using namespace attn;
@@ -112,7 +113,7 @@ TEST_F(ProfilerTest, KnowsTheWorkOfALibrarysKernel) {
   auto record = [&](int launches) {
     llvm::cantFail(profiler.begin("region", "cpu"));
     profiler.beginPhase("steady");
-    getHostWorkObserver()->onLaunch(plan, /*skipsPrepass=*/false);
+    getHostWorkObserver()->onLaunch({plan, {}});
     for (int i = 0; i < launches; ++i)
       launch();
     llvm::cantFail(profiler.endPhase(1));
@@ -125,6 +126,54 @@ TEST_F(ProfilerTest, KnowsTheWorkOfALibrarysKernel) {
   EXPECT_FALSE(region.getFacts(kCudnnKernelName));
   // Nothing ran: nothing is renamed.
   EXPECT_TRUE(record(/*launches=*/0).getFacts(kCudnnKernelName));
+}
+
+TEST_F(ProfilerTest, CountsWhatIsNotSkipped) {
+  BoundPlan plan;
+  TimedStep step = {};
+  step.kind = Step::Kind::Launch;
+  step.name = "spin";
+  step.grid = 12;
+  step.bytes = 10, step.flops = 800;
+  plan.steps.push_back(step);
+  // Of 4 tiles, as many as `length` says are skipped; none says that it isn't
+  // known.
+  auto mapper = std::make_shared<const TileMapper>(
+      [](int64_t length, int64_t) -> std::optional<TileWork> {
+        if (length == 0)
+          return std::nullopt;
+        TileWork work;
+        work.map.skipped = length, work.map.full = 4 - length;
+        work.numQueryTiles = 2, work.imbalance = 1.5;
+        return work;
+      });
+  auto record = [&](llvm::ArrayRef<int64_t> lengths) {
+    llvm::cantFail(profiler.begin("region", "cpu"));
+    profiler.beginPhase("steady");
+    for (int64_t length : lengths) {
+      const int64_t shape[] = {2, 3, length, 8}, strides[] = {1, 1, 1, 1};
+      const TensorView view = {DType::F32, shape, strides, nullptr};
+      getHostWorkObserver()->onLaunch({plan, {view, view}, false, mapper});
+    }
+    llvm::cantFail(profiler.endPhase(1));
+    return llvm::cantFail(profiler.end());
+  };
+  const RegionProfile one = record({1, 1});
+  EXPECT_EQ(one.getFacts("spin")->flops, 600);
+  EXPECT_FALSE(one.getFacts("spin")->isDense);
+  EXPECT_EQ(one.getFacts("spin")->workImbalance, 1.5);
+  ASSERT_TRUE(one.maskMap);
+  EXPECT_EQ(one.maskMap->skipped, 1);
+  // Of one launch in the mean; of several lengths there is no one map.
+  const RegionProfile several = record({1, 3});
+  EXPECT_EQ(several.getFacts("spin")->flops, 400);
+  EXPECT_FALSE(several.maskMap);
+  const RegionProfile unknown = record({0});
+  EXPECT_EQ(unknown.getFacts("spin")->flops, 800);
+  EXPECT_TRUE(unknown.getFacts("spin")->isDense);
+  // Kernels that skip nothing have none.
+  mapper = nullptr;
+  EXPECT_FALSE(record({1}).getFacts("spin")->isDense);
 }
 
 TEST_F(ProfilerTest, DescribesACpu) {

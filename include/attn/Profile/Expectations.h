@@ -43,7 +43,7 @@ checkExpectations(llvm::ArrayRef<Expectation> expectations,
 
 /// An expectation that names a region that is not there is an error.
 llvm::Error checkRegionNames(llvm::ArrayRef<Expectation> expectations,
-                             const ProfileFile &file);
+                             llvm::ArrayRef<std::string> regions);
 
 } // namespace attn
 

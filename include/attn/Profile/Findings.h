@@ -12,8 +12,12 @@ struct Finding {
   /// FindingRule::name.
   llvm::StringRef rule;
   std::string text;
-  /// What a call would save without it, where that can be told.
-  std::optional<double> costUs;
+  /// What a call would save without it, at most, where that can be told.
+  std::optional<double> costUs = std::nullopt;
+  /// The same in bytes moved, where how long they take can't be told.
+  std::optional<int64_t> costBytes = std::nullopt;
+  /// Whether a program pays the cost once, however many calls and layers.
+  bool isOnce = false;
 };
 
 /// What a rule looks at.
@@ -42,6 +46,9 @@ std::string format(const Finding &finding, int64_t layers);
 
 /// "1.20 ms", three digits in the unit that fits.
 std::string formatDuration(double microseconds);
+
+/// "34.4 G", the same without a unit.
+std::string formatFlops(int64_t flops);
 
 } // namespace attn
 

@@ -10,6 +10,7 @@
 #define ATTN_PROFILE_PROFILE_H
 
 #include "attn/Runtime/Occupancy.h"
+#include "attn/Runtime/TileWork.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/raw_ostream.h"
 #include <array>
@@ -79,6 +80,9 @@ struct KernelFacts {
   std::string name;
   std::optional<int64_t> bytes;
   std::optional<int64_t> flops;
+  /// Whether the FLOPs are of the whole products although the kernel may skip
+  /// what a mask hides: how much that is isn't known.
+  bool isDense = false;
   /// The unit that multiplies: "HGMMA", "QGMMA", "HMMA", ..., "FFMA", or "none"
   /// without any; empty: unknown.
   std::string path;
@@ -96,19 +100,6 @@ struct Phase {
   int64_t endNs;
   /// Forwards, or repetitions of the region.
   int64_t calls = 1;
-};
-
-/// Which tiles of the mask a kernel skips, as a picture of characters.
-struct MaskMap {
-  /// What it is of.
-  std::string title;
-  /// Query tiles down, key tiles across: `.` skipped, `/` partial, which
-  /// evaluates the mask, `#` full.
-  std::vector<std::string> cells;
-  /// What a cell stands for, if not one tile.
-  std::string scale;
-  /// Tiles, not cells.
-  int64_t skipped = 0, partial = 0, full = 0;
 };
 
 /// One region: a variant of an operator, or whatever ran in a scope.
@@ -176,6 +167,8 @@ struct ProfileFile {
   /// The command that made it.
   std::string command;
   std::vector<RegionProfile> regions;
+
+  std::vector<std::string> getRegionNames() const;
 };
 
 /// Of one launch under an opt-in to all shared memory; nothing where the

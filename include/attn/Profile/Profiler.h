@@ -71,6 +71,12 @@ private:
 /// Adds what the manifest says of an invocation's kernels, by name.
 void addFacts(RegionProfile &region, const Invocation &invocation);
 
+/// For an invocation whose kernels skip tiles, after addFacts: leaves of their
+/// FLOPs what the tiles do, or where those aren't known marks them as dense.
+void addTileWork(RegionProfile &region, const Invocation &invocation,
+                 const std::optional<TileWork> &tiles,
+                 llvm::ArrayRef<int64_t> queryShape);
+
 /// Read plus written by the best of several copies that are larger than the
 /// cache. Nothing on a CPU.
 llvm::Expected<std::optional<double>> measureBandwidth(Device &device);

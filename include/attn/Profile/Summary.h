@@ -27,6 +27,8 @@ struct KernelSummary {
   /// Of one launch, analytic; of copies, read plus written.
   std::optional<int64_t> bytes;
   std::optional<int64_t> flops;
+  /// See KernelFacts.
+  bool isDense = false;
   /// Of the card's measured rates, at the median time.
   std::optional<double> bandwidthFraction;
   std::optional<double> matrixFraction;

@@ -3,16 +3,30 @@
 #ifndef ATTN_RUNTIME_HOSTWORK_H
 #define ATTN_RUNTIME_HOSTWORK_H
 
+#include "attn/Runtime/TileWork.h"
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include <chrono>
+#include <memory>
 
 namespace attn {
 
 struct BoundPlan;
+struct TensorView;
 
 /// Look for a compiled kernel in memory or on disk, compile one, and evaluate a
 /// plan for tensors of given shapes and strides.
 enum class HostWork { Lookup, Compile, Plan };
+
+/// What a Launcher has enqueued.
+struct LaunchedForward {
+  const BoundPlan &plan;
+  llvm::ArrayRef<TensorView> arguments;
+  /// The plan without its pre-pass: what that found out before is used again.
+  bool skipsPrepass = false;
+  /// Null where nothing is skipped that the plan's FLOPs count.
+  std::shared_ptr<const TileMapper> tileMapper = nullptr;
+};
 
 /// Is told of each, from whatever thread does it.
 class HostWorkObserver {
@@ -24,9 +38,7 @@ public:
   /// worked on.
   virtual void onHostWork(HostWork work, llvm::StringRef detail,
                           TimePoint start, TimePoint end) = 0;
-  /// A Launcher has enqueued the plan, without its pre-pass with
-  /// `skipsPrepass`.
-  virtual void onLaunch(const BoundPlan &plan, bool skipsPrepass) = 0;
+  virtual void onLaunch(const LaunchedForward &forward) = 0;
 };
 
 /// From now on, in all of this process; null: nobody. False if there is one

@@ -4,6 +4,7 @@
 #define ATTN_RUNTIME_LAUNCHER_H
 
 #include "attn/Runtime/Executable.h"
+#include "attn/Runtime/TileWork.h"
 #include <memory>
 
 namespace attn {
@@ -49,6 +50,10 @@ public:
   explicit Launcher(const Executable &executable);
   /// All launches and graphs must be complete.
   ~Launcher();
+
+  /// For who observes launches of kernels that skip tiles; may be null. To be
+  /// set before the first launch.
+  void setTileMapper(TileMapper mapper);
 
   /// One tensor an argument of the manifest, in order. An UnsupportedLayout
   /// (TensorMaps.h) if the kernels can't access one where it lies.

@@ -54,11 +54,16 @@ function addSummary() {
     el("div", { class: "cards" }, ...cards), numbers);
 }
 
+function costOf(finding) {
+  const cost = known(finding.cost_us) ? duration(finding.cost_us) : known(finding.cost_bytes) ? bytes(finding.cost_bytes) : "";
+  return cost ? [el("span", { class: "cost" }, `${cost} ${finding.once ? "once" : "a call"}`)] : [];
+}
+
 function addFindings() {
   const made = section("findings", "What the data says");
   for (const region of regions) {
     const items = region.summary.findings.map((finding) => el("li", {},
-      ...(known(finding.cost_us) ? [el("span", { class: "cost" }, `${duration(finding.cost_us)} a call`)] : []),
+      ...costOf(finding),
       el("span", { class: "chip" }, finding.rule), finding.text));
     made.append(el("h3", {}, region.name), items.length
       ? el("ul", { class: "findings" }, ...items)
@@ -167,7 +172,8 @@ function addKernels() {
     const rows = summary.kernels.map((kernel) => [
       nameCell(kernel.name), integer(kernel.calls), fixed(kernel.median_us, 1), fixed(kernel.min_us, 1),
       fixed(kernel.max_us, 1), fixed(kernel.total_us, 1), percent(kernel.total_us / Math.max(summary.wall_us, 1e-3)),
-      bytes(kernel.bytes), percent(kernel.bandwidth_fraction), flops(kernel.flops), percent(kernel.matrix_fraction),
+      bytes(kernel.bytes), percent(kernel.bandwidth_fraction), flops(kernel.flops) + (kernel.dense ? " (dense)" : ""),
+      percent(kernel.matrix_fraction),
       kernel.bound ?? "-", kernel.path ? kernel.path + (kernel.path_source === "name" ? " (by name)" : "") : "-",
       ...(isGPU ? [sizes(kernel.grid), sizes(kernel.block), sizes(kernel.cluster)] : ["-", "-", "-"]),
       integer(kernel.registers), bytes(kernel.smem_bytes), bytes(kernel.local_bytes), integer(kernel.blocks_per_sm),
@@ -175,13 +181,14 @@ function addKernels() {
     ]);
     made.append(el("h3", {}, `${region.name} (${region.target})`),
       el("p", { class: "note" }, [`Times by ${region.source}`, region.warm ? "inputs may be in the cache" : "",
-        `${summary.calls} calls`, known(summary.first_call_us) ? `first call ${duration(summary.first_call_us)}` : "",
-        region.origin ? `code ${region.origin}` : ""].filter(Boolean).join(", ") + "."),
+        `${summary.calls} calls`].filter(Boolean).join(", ") + "."),
       rows.length ? table(`Kernels of ${region.name}`, ...withoutUnknown(columns, rows))
         : el("p", { class: "muted" }, "Nothing was seen on the device."),
       el("p", { class: "note" }, describeTotals(summary)));
-    const host = describeHost(summary);
-    if (host) made.append(el("p", { class: "note" }, host));
+    if (summary.kernels.some((kernel) => kernel.dense))
+      made.append(el("p", { class: "note" },
+        "(dense): the whole products; what the kernel skips of them isn't known."));
+    for (const line of describeHost(summary, region.origin)) made.append(el("p", { class: "note" }, line));
   }
   if (isGPU)
     made.append(el("p", { class: "note" }, "* computed, with shared memory opted in to."));
@@ -195,27 +202,44 @@ function describeTotals(summary) {
     + (summary.overlap_us >= 0.05 ? ` - side by side ${summary.overlap_us.toFixed(1)}` : "");
 }
 
-function describeHost(summary) {
+function describeHost(summary, origin) {
   // A CPU's launch is the kernel itself.
   const now = Object.entries(summary.host).filter(([kind]) => isGPU || kind !== "launch")
     .map(([kind, host]) => `${kind} ${host.count} x ${duration(host.median_us)}`);
   const before = ["lookup", "compile", "plan"].filter((kind) => summary.setup[kind])
-    .map((kind) => `before that ${kind} ${duration(summary.setup[kind].total_us)}`);
-  const parts = [...now, ...before];
-  return parts.length ? `host: ${parts.join(", ")}` : "";
+    .map((kind) => `${kind} ${duration(summary.setup[kind].total_us)}`);
+  if (known(summary.first_call_us)) before.push(`first call ${duration(summary.first_call_us)}`);
+  if (origin) before.push("code " + (origin === "compiled" ? origin : `from ${origin}`));
+  return [["host", now], ["before that", before]].filter(([, parts]) => parts.length)
+    .map(([name, parts]) => `${name}: ${parts.join(", ")}`);
 }
 
 // --- timeline ---------------------------------------------------------------
 
 const CALLS_ON_TIMELINE = 3;
 
+/**
+ * How many calls a timeline shows, and when the last of them ends. Where all calls run equally many things on the
+ * device, it ends with those; else calls are taken to be equally long.
+ */
+function getFirstCalls(region, start) {
+  const { summary } = region;
+  const perCall = summary.kernels.reduce((sum, kernel) => sum + kernel.calls, 0) / summary.calls;
+  const shown = Math.min(CALLS_ON_TIMELINE, summary.calls);
+  const calls = Math.min(shown, Math.floor(region.device.rows.length / perCall));
+  if (!Number.isInteger(perCall) || !(calls >= 1))
+    return { calls: shown, end: summary.wall_us / summary.calls * shown };
+  const ends = [...region.device.rows].sort((a, b) => a[2] - b[2]).slice(0, calls * perCall).map((row) => row[3]);
+  // The last call ends with its phase, and what the host does until then.
+  return { calls, end: calls === summary.calls ? summary.wall_us : (Math.max(...ends) - start) / 1e3 };
+}
+
 /** What a timeline shows of a region: lanes, and spans in them. */
 function getTimeline(region) {
   const steady = region.phases.find((phase) => phase.name === "steady");
   const rows = [...region.device.rows, ...region.host.rows];
   const start = steady?.start_ns ?? Math.min(...rows.map((row) => row[2]));
-  const calls = Math.min(CALLS_ON_TIMELINE, region.summary.calls);
-  const end = region.summary.wall_us / region.summary.calls * calls;
+  const { calls, end } = getFirstCalls(region, start);
   const spans = [];
   const add = (row, lane, role) => {
     const [from, to] = [(row[2] - start) / 1e3, (row[3] - start) / 1e3];

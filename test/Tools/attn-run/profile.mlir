@@ -9,10 +9,10 @@
 // CHECK-DAG: naive_mask_bf16{{ +}}2
 // CHECK-DAG: memcpy DtoD{{ +}}2
 // CHECK: wall {{[0-9.]+}} us = kernel {{[0-9.]+}} + copy {{[0-9.]+}} + idle {{[0-9.]+}}; 2 calls of
-// CHECK: host: before that compile {{.*}}, before that plan {{.*}}, first call {{.*}}, code compiled
+// CHECK: before that: compile {{.*}}, plan {{.*}}, first call {{.*}}, code compiled
 // CHECK: [hidden-copy] Hidden copy: 'memcpy DtoD' runs 1.0 times a call {{.*}} made for 'naive_mask_bf16'{{.*}} In 4 layers:
-// CHECK: [score-matrix]
-// CHECK: [first-call]
+// CHECK: [score-matrix] {{.*}} In 4 layers: {{[0-9.]+}} kB.
+// CHECK: [first-call] {{.*}} In 4 layers of one shape: {{[0-9.]+ m?s}}, once.
 // CHECK-LABEL: inplace (cpu)
 // CHECK-NOT: [hidden-copy]
 // CHECK: [score-matrix]
@@ -41,8 +41,29 @@
 // ALONE: attn-run: error: --expect, --layers, --baseline, --trace and --report need --profile
 // RUN: not attn-run %s --target=cpu --profile --repeat=0 2>&1 | FileCheck %s --check-prefix=NOTIME
 // NOTIME: attn-run: error: --profile needs a --repeat above 0
+// What can't come true is said before anything runs.
+// RUN: attn-run %s --target=cpu --profile --expect='naive:kernels=1' > %t.out 2> %t.err; test $? -eq 2
+// RUN: FileCheck %s --check-prefix=REGION < %t.err
+// RUN: test ! -s %t.out
+// REGION: attn-run: error: --expect: 'naive:kernels=1': there is no region 'naive'; there are: fused
+// RUN: attn-run %s --target=cpu --variant=all --profile --baseline=cudnn > %t.out 2> %t.err; test $? -eq 2
+// RUN: FileCheck %s --check-prefix=BASELINE < %t.err
+// BASELINE: attn-run: error: --baseline: there is no region 'cudnn'; there are: naive, inplace, math, fused
+// RUN: not attn-run %s --target=cpu --explain --profile 2>&1 | FileCheck %s --check-prefix=EXPLAIN
+// EXPLAIN: attn-run: error: --explain runs nothing; --profile, --verify, --outputs and --remarks are for another command without it
+// RUN: not attn-run %s --target=sm_99 --explain 2> %t.err
+// RUN: FileCheck %s --check-prefix=TARGET --implicit-check-not=sm_99 < %t.err
+// TARGET: attn-run: error: {{.*}}sm_99
+
 // RUN: not attn-run %s --target=cpu --repeat=1 --shapes=1x2x70x16,1x2x70x16,1x2x70x16 --profile=%t.none/p.json 2>&1 | FileCheck %s --check-prefix=FOLDER
 // FOLDER: attn-run: error: '{{.*}}p.json': No such file or directory
+
+// A limit of file sizes is an error, and leaves nothing behind.
+// RUN: rm -rf %t.dir && mkdir %t.dir
+// RUN: sh -c 'ulimit -f 1; attn-run %s --target=cpu --repeat=1 --shapes=1x2x70x16,1x2x70x16,1x2x70x16 --profile=%t.dir/p.json' > /dev/null 2> %t.err; test $? -eq 1
+// RUN: FileCheck %s --check-prefix=LIMIT < %t.err
+// RUN: ls -A %t.dir | count 0
+// LIMIT: attn-run: error: '{{.*}}p.json': File too large
 
 func.func @causal(%q: tensor<?x2x?x16xbf16> {attn.name = "q"},
                   %k: tensor<?x2x?x16xbf16> {attn.name = "k"},
