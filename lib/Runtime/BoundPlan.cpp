@@ -127,6 +127,10 @@ llvm::Error PlanBinder::checkBinding(const Argument &argument,
       return llvm::createStringError(
           "dimension " + llvm::Twine(dim) +
           " has a negative size or stride; copy it first");
+    if (argument.isOutput && size > 1 && stride == 0)
+      return llvm::createStringError("dimension " + llvm::Twine(dim) +
+                                     " has a stride of 0, but an output needs "
+                                     "memory for each element");
     int64_t extent;
     if (llvm::MulOverflow<int64_t>(std::max<int64_t>(size - 1, 0), stride,
                                    extent) ||

@@ -23,11 +23,21 @@ static int64_t getScratchStart(const BoundPlan &plan) {
   return llvm::alignTo(plan.zeroedBytes, kBufferAlignment);
 }
 
+namespace {
+/// How much memory an argument is, from its first element to its last one.
+struct Footprint {
+  /// 0 without elements.
+  int64_t bytes;
+  /// Whether there is nothing of others in between.
+  bool isDense;
+};
+} // namespace
+
 struct Launcher::Plan {
   Signature signature;
   BoundPlan bound;
-  /// Of each tensor, whether it has elements, so that it needs an address.
-  std::vector<bool> needsMemory;
+  /// Of each argument.
+  std::vector<Footprint> footprints;
 
   /// The tensor maps of the last launch, in the order of the plan, and the
   /// addresses that they are of: callers tend to come back with the same
@@ -143,9 +153,12 @@ Launcher::getPlan(llvm::ArrayRef<TensorView> arguments) {
   auto plan = std::make_shared<Plan>();
   plan->signature = signature;
   plan->bound = std::move(*bound);
-  for (auto [argument, tensor] : llvm::zip_equal(manifest.arguments, *tensors))
-    plan->needsMemory.push_back(!argument.isTensor ||
-                                tensor.getNumElements() > 0);
+  for (const Tensor &tensor : *tensors) {
+    const int64_t bytes = tensor.getFootprintBytes();
+    const int64_t elementBytes =
+        tensor.getNumElements() * getByteSize(tensor.getDType());
+    plan->footprints.push_back({bytes, bytes == elementBytes});
+  }
   timer.finish(manifest.entry);
 
   std::lock_guard<std::mutex> lock(state->mutex);
@@ -334,13 +347,45 @@ llvm::Error Launcher::enqueue(Plan &plan, const Workspace *workspace,
   return llvm::Error::success();
 }
 
+/// Whether an element of one is surely one of the other, too. Of tensors that
+/// interleave, only those are found that begin with the same element.
+static bool overlap(const TensorView &a, const Footprint &aFootprint,
+                    const TensorView &b, const Footprint &bFootprint) {
+  const auto aBegin = reinterpret_cast<uintptr_t>(a.data);
+  const auto bBegin = reinterpret_cast<uintptr_t>(b.data);
+  if (aFootprint.bytes == 0 || bFootprint.bytes == 0 ||
+      aBegin >= bBegin + bFootprint.bytes ||
+      bBegin >= aBegin + aFootprint.bytes)
+    return false;
+  return aBegin == bBegin || (aFootprint.isDense && bFootprint.isDense);
+}
+
+/// Kernels read inputs while they write outputs.
+static llvm::Error checkOverlaps(const Manifest &manifest,
+                                 llvm::ArrayRef<Footprint> footprints,
+                                 llvm::ArrayRef<TensorView> arguments) {
+  for (unsigned output = 0; output < arguments.size(); ++output) {
+    if (!manifest.arguments[output].isOutput)
+      continue;
+    for (unsigned other = 0; other < arguments.size(); ++other)
+      if (other != output && manifest.arguments[other].isTensor &&
+          overlap(arguments[output], footprints[output], arguments[other],
+                  footprints[other]))
+        return llvm::createStringError(
+            "argument '" + manifest.arguments[output].name +
+            "' lies in the memory of '" + manifest.arguments[other].name +
+            "'; an output needs its own");
+  }
+  return llvm::Error::success();
+}
+
 /// Of addresses, which no plan knows.
 static llvm::Error checkAddresses(const Manifest &manifest,
-                                  const std::vector<bool> &needsMemory,
+                                  llvm::ArrayRef<Footprint> footprints,
                                   llvm::ArrayRef<TensorView> arguments) {
-  for (auto [argument, view, isNeeded] :
-       llvm::zip_equal(manifest.arguments, arguments, needsMemory)) {
-    if (isNeeded && !view.data)
+  for (auto [argument, view, footprint] :
+       llvm::zip_equal(manifest.arguments, arguments, footprints)) {
+    if (footprint.bytes > 0 && !view.data)
       return llvm::createStringError("argument '" + argument.name +
                                      "' has no memory: its address is null");
     const auto address = reinterpret_cast<uintptr_t>(view.data);
@@ -350,7 +395,7 @@ static llvm::Error checkAddresses(const Manifest &manifest,
                                      llvm::Twine(getByteSize(argument.dtype)) +
                                      ", the size of an element");
   }
-  return llvm::Error::success();
+  return checkOverlaps(manifest, footprints, arguments);
 }
 
 /// Whether what the plan's pre-pass finds out follows from the plan alone.
@@ -415,7 +460,7 @@ llvm::Error Launcher::launch(Stream stream,
   if (!plan)
     return plan.takeError();
   if (llvm::Error error = checkAddresses(executable.getManifest(),
-                                         (*plan)->needsMemory, arguments))
+                                         (*plan)->footprints, arguments))
     return error;
   const BoundPlan &bound = (*plan)->bound;
   if (state->checksSequences)

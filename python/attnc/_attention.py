@@ -9,7 +9,13 @@ from . import _backend, _kernel, _replay, _tensors
 
 _replays = _replay.Replays()
 
+_DTYPES = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2")
 _MASK_DTYPES = ("i1", "f16", "bf16", "f32")
+# Of run()'s `others`, in their order.
+_OTHERS = (
+    "attn_mask", "alibi_slopes", "sink", "q_descale", "k_descale", "v_descale", "cu_seqlens_q", "cu_seqlens_k", "seqused_k",
+    "block_table",
+)  # fmt: skip
 
 
 def attention(
@@ -79,17 +85,21 @@ def attention(
     share one. Under torch.compile, this is the operator torch.ops.attnc.attention.
     """
     torch = sys.modules.get("torch")
-    if torch is not None and torch.compiler.is_compiling():
-        from . import _torch
-
-        if out is not None or stream is not None:
-            raise NotImplementedError("out= and stream= aren't supported under torch.compile")
-        _check_shapes(q, k, v, enable_gqa)
-        return _torch.call(
-            q, k, v, attn_mask, alibi_slopes, sink, q_descale, k_descale, v_descale, cu_seqlens_q, cu_seqlens_k,
-            seqused_k, block_table, bool(is_causal), *window_size, float(softcap), scale, score_mod, mask_mod,
-            batch_invariant, captures_unchanged, backend, return_lse=return_lse,
+    if torch is not None and (torch.compiler.is_compiling() or _tensors.is_watched()):
+        others = (
+            attn_mask, alibi_slopes, sink, q_descale, k_descale, v_descale, cu_seqlens_q, cu_seqlens_k, seqused_k, block_table,
         )  # fmt: skip
+        rules = (
+            is_causal, window_size, float(softcap), scale, score_mod, mask_mod, return_lse, batch_invariant, backend, enable_gqa,
+        )  # fmt: skip
+        return _dispatch(q, k, v, others, rules, out, stream, captures_unchanged)
+    # A tensor of one element would be told from others by its identity alone.
+    if type(softcap) is not float:
+        softcap = _get_number("softcap", softcap)
+    if scale is not None and type(scale) is not float:
+        scale = _get_number("scale", scale)
+    if type(window_size) is not tuple:
+        window_size = _get_window(window_size)
     others = None
     if not (
         attn_mask is alibi_slopes is sink is q_descale is k_descale is v_descale is cu_seqlens_q is cu_seqlens_k
@@ -98,11 +108,9 @@ def attention(
         others = (
             attn_mask, alibi_slopes, sink, q_descale, k_descale, v_descale, cu_seqlens_q, cu_seqlens_k, seqused_k, block_table,
         )  # fmt: skip
-    if backend is None:
-        backend = _backend.current()
+    backend = _backend.current() if backend is None else _backend.check(backend)
     rules = (
-        is_causal, window_size if type(window_size) is tuple else tuple(window_size), softcap, scale, score_mod, mask_mod,
-        return_lse, batch_invariant, backend, enable_gqa,
+        is_causal, window_size, softcap, scale, score_mod, mask_mod, return_lse, batch_invariant, backend, enable_gqa,
     )  # fmt: skip
     return run(q, k, v, others, rules, out, stream, captures_unchanged)
 
@@ -111,21 +119,41 @@ def run(q, k, v, others, rules, out=None, stream=None, captures_unchanged=False)
     """attention() on tensors that have values; `others` (None if there are none) and `rules` as it makes them."""
     given, present = (q, k, v), None
     if others is not None:
-        others = _spread_q_descale(others, q.shape[1])
+        others = _spread_q_descale(others, q)
         present = tuple([tensor is not None for tensor in others])
         given += tuple([tensor for tensor in others if tensor is not None])
     inputs, num_outputs = given, 0
     if out is not None:
-        outputs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
+        outputs = _tensors.as_outputs(out)
         given, num_outputs = (*given, *outputs), len(outputs)
     options = (*rules, present, num_outputs)
     result = _replays.run(given, options, num_outputs, stream, captures_unchanged)
     if result is None:
+        if _tensors.is_meta(q):
+            return _dispatch(q, k, v, others, rules, out, stream, captures_unchanged)
+        _check_tensors(q, k, v, others)
+        if any(_tensors.is_virtual(tensor) for tensor in inputs):
+            return _dispatch(q, k, v, others, rules, out, stream, captures_unchanged)
         kernel, tensors = _prepare(q, k, v, others, rules, out)
         result, replay = kernel.launch(tensors, out, stream, captures_unchanged, inputs)
         if replay is not None:
             _replays.add(given, options, replay)
     return result
+
+
+def _dispatch(q, k, v, others, rules, out, stream, captures_unchanged):
+    """As torch's operator: for what traces it, or tensors that are no memory."""
+    from . import _torch
+
+    if out is not None or stream is not None:
+        raise NotImplementedError("out= and stream= aren't supported under torch.compile, nor with tensors that are no memory")
+    _torch.refuse_gradient_transform()
+    is_causal, window_size, softcap, scale, score_mod, mask_mod, return_lse, batch_invariant, backend, enable_gqa = rules
+    _check_shapes(q, k, v, enable_gqa)
+    return _torch.call(
+        q, k, v, *(others or (None,) * len(_OTHERS)), bool(is_causal), *window_size, softcap, scale, score_mod, mask_mod,
+        batch_invariant, captures_unchanged, backend, return_lse=return_lse,
+    )  # fmt: skip
 
 
 def explain(
@@ -145,9 +173,12 @@ def explain(
     )  # fmt: skip
     backend = _backend.check(_backend.current() if backend is None else backend)
     rules = (
-        is_causal, tuple(window_size), softcap, scale, score_mod, mask_mod, return_lse, batch_invariant, backend, enable_gqa,
+        is_causal, _get_window(window_size), _get_number("softcap", softcap),
+        None if scale is None else _get_number("scale", scale), score_mod, mask_mod, return_lse, batch_invariant, backend,
+        enable_gqa,
     )  # fmt: skip
-    inputs, problem = _describe(q, k, v, _spread_q_descale(others, q.shape[1]), rules, None)
+    _check_tensors(q, k, v, others)
+    inputs, problem = _describe(q, k, v, _spread_q_descale(others, q), rules, None)
     device = _tensors.device_of(q)
     if target is None:
         target = "cpu" if device is None else "native"
@@ -162,14 +193,16 @@ def _prepare(q, k, v, others, rules, out):
 
 def _describe(q, k, v, others, rules, out):
     """(the inputs of a kernel, what _print makes its text of)"""
-    attn_mask, alibi_slopes, sink, *others = others or (None,) * 10
+    attn_mask, alibi_slopes, sink, *others = others or (None,) * len(_OTHERS)
     descales, sequences = others[:3], others[3:]
     cu_seqlens_q, _, _, block_table = sequences
     (
         is_causal, window_size, softcap, scale, score_mod, mask_mod, return_lse, batch_invariant, _, enable_gqa,
     ) = rules  # fmt: skip
+    _check_flags(is_causal=is_causal, return_lse=return_lse, batch_invariant=batch_invariant, enable_gqa=enable_gqa)
     _check_shapes(q, k, v, enable_gqa)
     _check_rules(window_size, softcap, scale, score_mod, mask_mod)
+    dtypes = _get_dtypes(q, k, v, out)
     captures, types = [], {}
     if attn_mask is not None:
         mask = attn_mask if len(attn_mask.shape) == 4 else attn_mask[(None,) * (4 - len(attn_mask.shape))]
@@ -182,7 +215,7 @@ def _describe(q, k, v, others, rules, out):
         types["mask"] = _get_capture_type("attn_mask", mask, sizes, _MASK_DTYPES)
         captures.append(mask)
     if alibi_slopes is not None:
-        sizes = (_count_sequences(q, k, *sequences), q.shape[1])[2 - len(alibi_slopes.shape) :]
+        sizes = (_count_sequences(q, k, *sequences), q.shape[1])[len(alibi_slopes.shape) == 1 :]
         types["slopes"] = _get_capture_type("alibi_slopes", alibi_slopes, sizes, ("f32",))
         captures.append(alibi_slopes)
     scales = {}
@@ -191,19 +224,20 @@ def _describe(q, k, v, others, rules, out):
         captures.append(sink)
     for name, tensor, descale in zip("qkv", (q, k, v), descales):
         if descale is not None:
+            if not dtypes[0].startswith("f8"):
+                raise ValueError(f"{name}_descale is for tensors of float8, not of {q.dtype}; use scale")
             scales[name + "_scale"] = _get_descale_type(name, tensor, descale)
             captures.append(descale)
-    dtypes = (_tensors.name_of(q.dtype),) * 4
-    if dtypes[0].startswith("f8"):
-        first = out[0] if isinstance(out, (tuple, list)) else out
-        dtypes = tuple(_tensors.name_of(tensor.dtype) for tensor in (q, k, v))
-        dtypes += ("bf16" if first is None else _tensors.name_of(first.dtype),)
+    if block_table is not None and sequences[2] is None:
+        raise ValueError("block_table needs seqused_k: pages don't say how many of their rows are keys")
     lengths = {}
     for name, tensor, rank in zip(_SEQUENCE_OPERANDS, sequences, (1, 1, 1, 2)):
         if tensor is None:
             continue
-        if _tensors.name_of(tensor.dtype) != "i32" or len(tensor.shape) != rank:
-            raise TypeError(f"{_SEQUENCE_OPERANDS[name]} must be an int32 tensor of {rank} dimensions")
+        if str(tensor.dtype).rpartition(".")[2] != "int32" or len(tensor.shape) != rank:
+            raise TypeError(
+                f"{_SEQUENCE_OPERANDS[name]} must be an int32 tensor of {rank} dimensions, not {tensor.dtype} of {tuple(tensor.shape)}"
+            )
         lengths[name] = tensor
     page = k.shape[2] if block_table is not None else None
     problem = (
@@ -215,21 +249,54 @@ def _describe(q, k, v, others, rules, out):
     return (q, k, v, *captures, *lengths.values()), problem
 
 
-def _spread_q_descale(others, heads):
+def _check_tensors(q, k, v, others):
+    for name, tensor in (("q", q), ("k", k), ("v", v)):
+        _tensors.check(name, tensor)
+    for name, tensor in zip(_OTHERS, others or ()):
+        if tensor is not None:
+            _tensors.check(name, tensor)
+
+
+def _get_dtypes(q, k, v, out):
+    """Of q, k, v and o, as MLIR has them."""
+    first = _tensors.name_of("q", q)
+    if first not in _DTYPES:
+        known = ", ".join(_tensors.NAMES[name] for name in _DTYPES)
+        raise TypeError(f"q is of {q.dtype}, which isn't supported; known are {known}")
+    if not first.startswith("f8"):
+        for name, tensor in (("k", k), ("v", v)):
+            if _tensors.name_of(name, tensor) != first:
+                raise TypeError(f"{name} is of {tensor.dtype}, but q of {q.dtype}; pass both of one type")
+        return (first,) * 4
+    result = "bf16"
+    if out is not None:
+        output = _tensors.as_outputs(out)[0]
+        _tensors.check("out", output, is_output=True)
+        result = _tensors.name_of("out", output)
+    return (first, _tensors.name_of("k", k), _tensors.name_of("v", v), result)
+
+
+def _spread_q_descale(others, q):
     """One for each of k's heads, as FlashAttention has it, as one for each of q's."""
     descale = others[3]
-    if descale is None or tuple(descale.shape) == (1,) or descale.shape[-1] == heads:
+    if descale is None:
         return others
-    count = descale.shape[-1]
-    if heads % count:
-        raise ValueError(f"q_descale of shape {tuple(descale.shape)} isn't for {heads} heads")
+    for name, tensor in (("q", q), ("q_descale", descale)):
+        _tensors.check(name, tensor)
+    _check_rank("q", q)
+    heads, shape = q.shape[1], tuple(descale.shape)
+    if shape[-1:] in ((1,), (heads,)):
+        return others
+    count = shape[-1] if shape else 0
+    if count == 0 or heads % count:
+        raise ValueError(f"q_descale of shape {shape} isn't for {heads} heads")
     spread = descale[..., None].expand(*descale.shape, heads // count).reshape(*descale.shape[:-1], heads)
     return (*others[:3], spread, *others[4:])
 
 
 def _get_descale_type(name, tensor, descale):
     """Of a descale of [1], [heads] or [batch, heads]."""
-    dtype, shape = _tensors.name_of(descale.dtype), tuple(descale.shape)
+    dtype, shape = _tensors.name_of(f"{name}_descale", descale), tuple(descale.shape)
     batch, heads = tensor.shape[:2]
     if dtype != "f32" or shape not in ((1,), (heads,), (batch, heads)):
         raise ValueError(
@@ -239,7 +306,7 @@ def _get_descale_type(name, tensor, descale):
 
 
 def _get_sink_type(sink, heads):
-    dtype, shape = _tensors.name_of(sink.dtype), tuple(sink.shape)
+    dtype, shape = _tensors.name_of("sink", sink), tuple(sink.shape)
     if dtype not in ("f16", "bf16", "f32") or shape != (heads,):
         raise ValueError(f"sink must be float16, bfloat16 or float32 of shape ({heads},), not {dtype} of {shape}")
     return f"tensor<{heads}x{dtype}>"
@@ -252,6 +319,16 @@ _SEQUENCE_OPERANDS = {
     "kv_len": "seqused_k",
     "block_table": "block_table",
 }
+# What errors call the arguments.
+_ARGUMENTS = {
+    "mask": "attn_mask",
+    "slopes": "alibi_slopes",
+    "q_scale": "q_descale",
+    "k_scale": "k_descale",
+    "v_scale": "v_descale",
+    "o": "out",
+    **_SEQUENCE_OPERANDS,
+}
 
 
 def _count_sequences(q, k, cu_seqlens_q, cu_seqlens_k, seqused_k, block_table):
@@ -260,9 +337,10 @@ def _count_sequences(q, k, cu_seqlens_q, cu_seqlens_k, seqused_k, block_table):
 
 def _get_capture_type(name, tensor, sizes, dtypes):
     """Of a tensor that broadcasts to `sizes`, of which None is any; a size of 1 is static, which broadcasts it."""
-    dtype = _tensors.name_of(tensor.dtype)
+    dtype = _tensors.name_of(name, tensor)
     if dtype not in dtypes:
-        raise TypeError(f"{name} of {tensor.dtype} isn't supported; known are {', '.join(dtypes)}")
+        known = ", ".join(_tensors.NAMES[known] for known in dtypes)
+        raise TypeError(f"{name} is of {tensor.dtype}, which isn't supported; known are {known}")
     shape = tuple(tensor.shape)
     if len(shape) != len(sizes) or any(size is not None and n not in (1, size) for n, size in zip(shape, sizes)):
         raise ValueError(f"{name} of shape {shape} doesn't broadcast to {sizes}")
@@ -271,6 +349,25 @@ def _get_capture_type(name, tensor, sizes, dtypes):
 
 # Of float32.
 _GREATEST, _LEAST = 3.4e38, 1.2e-38
+
+
+def _get_window(window_size):
+    if not isinstance(window_size, (tuple, list)):
+        raise TypeError(f"window_size must be two bounds (left, right), not {type(window_size).__name__}")
+    return tuple(window_size)
+
+
+def _get_number(name, value):
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number, not {type(value).__name__}") from None
+
+
+def _check_flags(**flags):
+    for name, flag in flags.items():
+        if not isinstance(flag, numbers.Integral):
+            raise TypeError(f"{name} must be True or False, not {type(flag).__name__}")
 
 
 def _check_rules(window_size, softcap, scale, score_mod, mask_mod):
@@ -285,14 +382,24 @@ def _check_rules(window_size, softcap, scale, score_mod, mask_mod):
             raise TypeError(f"{name} must be the text of an MLIR region (docs/API.md), not {type(rule).__name__}")
 
 
+def _check_rank(name, tensor):
+    if len(tensor.shape) != 4:
+        raise ValueError(f"{name} has {len(tensor.shape)} dimensions, needed are 4: batch, heads, length, head dimension")
+
+
 def _check_shapes(q, k, v, enable_gqa):
     for name, tensor in (("q", q), ("k", k), ("v", v)):
-        if len(tensor.shape) != 4:
-            raise ValueError(
-                f"{name} has {len(tensor.shape)} dimensions, needed are 4: batch, heads, length, head dimension"
-            )
-    if not enable_gqa and q.shape[1] != k.shape[1]:
-        raise ValueError(f"q has {q.shape[1]} heads and k has {k.shape[1]}: this needs enable_gqa=True")
+        _check_rank(name, tensor)
+    for dim, what in ((0, "batches"), (1, "heads"), (2, "rows")):
+        if k.shape[dim] != v.shape[dim]:
+            raise ValueError(f"k has {k.shape[dim]} {what} and v has {v.shape[dim]}, which must be equal")
+    if q.shape[3] != k.shape[3]:
+        raise ValueError(f"q has a head dimension of {q.shape[3]} and k of {k.shape[3]}, which must be equal")
+    heads, kv_heads = q.shape[1], k.shape[1]
+    if heads != kv_heads and (kv_heads == 0 or heads % kv_heads):
+        raise ValueError(f"q has {heads} heads, which is no multiple of k's {kv_heads}")
+    if not enable_gqa and heads != kv_heads:
+        raise ValueError(f"q has {heads} heads and k has {kv_heads}: this needs enable_gqa=True")
 
 
 @functools.lru_cache(maxsize=256)
@@ -329,7 +436,9 @@ def _print_module(
     outs = [("o", o)] + ([("lse", f"tensor<{q_rows}xf32>")] if return_lse else [])
     length_types = {name: "tensor<?x?xi32>" if name == "block_table" else "tensor<?xi32>" for name in lengths}
     inputs = [("q", q), ("k", k), ("v", v), *captures.items(), *scales.items(), *length_types.items()]
-    arguments = ", ".join(f'%{name}: {type_} {{attn.name = "{name}"}}' for name, type_ in [*inputs, *outs])
+    arguments = ", ".join(
+        f'%{name}: {type_} {{attn.name = "{_ARGUMENTS.get(name, name)}"}}' for name, type_ in [*inputs, *outs]
+    )
     inputs = ", ".join("%" + name for name in ["q", "k", "v", *captures])
     input_types = ", ".join([q, k, v, *captures.values()])
     names = ", ".join("%" + name for name, _ in outs)

@@ -12,7 +12,6 @@ _MAX_RANK = 8
 _MAX_SHAPES = 256
 # Looked up once: they are on the way of every call.
 _launch = library.attnc_launch_with
-_view = _tensors.view
 
 
 class Kernel:
@@ -50,10 +49,16 @@ class Kernel:
         which a mask reads hold what they held at the last launch of the kernel
         on the stream.
         """
-        given = tensors if out is None else (*tensors, *_as_tuple(out))
+        if len(tensors) != len(self._inputs):
+            names = ", ".join(argument["name"] for argument in self._inputs)
+            raise TypeError(f"{len(self._inputs)} inputs are needed ({names}), {len(tensors)} given")
+        given = tensors if out is None else (*tensors, *_tensors.as_outputs(out))
         num_outputs = len(given) - len(tensors)
         result = self._replays.run(given, num_outputs, num_outputs, stream, captures_unchanged)
         if result is None:
+            for argument, tensor in zip(self._inputs, tensors):
+                if argument["kind"] == "tensor":
+                    _tensors.check(argument["name"], tensor)
             result, replay = self.launch(tensors, out, stream, captures_unchanged)
             if replay is not None:
                 self._replays.add(given, num_outputs, replay)
@@ -64,22 +69,16 @@ class Kernel:
 
         `given`: what the caller has in place of `tensors`, in the same memory.
         """
-        if len(tensors) != len(self._inputs):
-            names = ", ".join(argument["name"] for argument in self._inputs)
-            raise TypeError(f"{len(self._inputs)} inputs are needed ({names}), {len(tensors)} given")
-        if self._has_scalars:
-            views = [self._view(*pair) for pair in zip(self._inputs, tensors)]
-        else:
-            views = [_view(tensor) for tensor in tensors]
-        outputs = self._make_outputs(tensors, views) if out is None else _as_tuple(out)
+        views = [self._view(*pair) for pair in zip(self._inputs, tensors)]
+        outputs = self._make_outputs(tensors, views) if out is None else _tensors.as_outputs(out)
         if len(outputs) != len(self._outputs):
             raise TypeError(f"{len(self._outputs)} outputs are needed, out= has {len(outputs)}")
-        views += [_view(output) for output in outputs]
+        if out is not None:
+            for argument, output in zip(self._outputs, outputs):
+                _tensors.check(argument["name"], output, is_output=True)
+        views += [self._view(*pair) for pair in zip(self._outputs, outputs)]
         pointers = self._pointers(*[views[index][0] for index in self._order])
-        if stream is None:
-            stream = _tensors.current_stream(outputs[0])
-        elif hasattr(stream, "cuda_stream"):
-            stream = stream.cuda_stream
+        stream = _tensors.current_stream(outputs[0]) if stream is None else _tensors.get_stream(stream)
         if _launch(self.handle, stream, pointers, None, len(views), int(captures_unchanged)):
             raise last_error()
         if remarks:
@@ -92,8 +91,8 @@ class Kernel:
     @staticmethod
     def _view(argument, value):
         if argument["kind"] == "scalar" and not hasattr(value, "__dlpack__"):
-            return _tensors.view_scalar(value, argument["dtype"])
-        return _view(value)
+            return _tensors.view_scalar(argument["name"], value, argument["dtype"])
+        return _tensors.view(value, argument["name"])
 
     def _make_outputs(self, tensors, views):
         like = tensors[0]
@@ -126,17 +125,21 @@ class Kernel:
         return shapes
 
 
-def _as_tuple(out):
-    return tuple(out) if isinstance(out, (tuple, list)) else (out,)
+def _encode(name, value):
+    """Of a string for the library; None is its default."""
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{name} must be a string, not {type(value).__name__}")
+    return None if value is None else value.encode()
 
 
-def _make_options(target, variant, backend, entry, device, cache_dir):
+def make_options(target, variant, backend, entry, device, cache_dir):
     if backend == "cudnn":
         _backend.find_cudnn()
+    if not isinstance(device, int):
+        raise TypeError(f"device must be a GPU's number, not {type(device).__name__}")
     return Options(
-        ctypes.sizeof(Options), variant.encode() if variant else None, target.encode(),
-        entry.encode() if entry else None, os.fsencode(cache_dir) if cache_dir else None, device,
-        backend.encode() if backend else None, on_remark, None,
+        ctypes.sizeof(Options), _encode("variant", variant), _encode("target", target), _encode("entry", entry),
+        None if cache_dir is None else os.fsencode(cache_dir), device, _encode("backend", backend), on_remark, None,
     )  # fmt: skip
 
 
@@ -155,8 +158,10 @@ def compile(mlir_text, target="native", variant=None, *, backend=None, entry=Non
         _backend.check(backend)
         if variant is not None:
             raise TypeError("variant= and backend= say the same thing; pass one of them")
+    if not isinstance(mlir_text, str):
+        raise TypeError(f"mlir_text must be a string, not {type(mlir_text).__name__}")
     text = mlir_text.encode()
-    options = _make_options(target, variant, backend, entry, device, cache_dir)
+    options = make_options(target, variant, backend, entry, device, cache_dir)
     handle = library.attnc_compile(text, len(text), ctypes.byref(options))
     if remarks:
         warn()
@@ -169,8 +174,8 @@ def explain(mlir_text, inputs, target, backend, *, device=0):
     """Of a module's one attention and these inputs."""
     _backend.find_cudnn()
     text = mlir_text.encode()
-    options = _make_options(target, None, backend, None, device, None)
-    views = [_view(tensor) for tensor in inputs]
+    options = make_options(target, None, backend, None, device, None)
+    views = [_tensors.view(tensor) for tensor in inputs]
     pointers = (ctypes.c_void_p * len(views))(*(address for address, _ in views))
     results = []
     for as_json in (0, 1):

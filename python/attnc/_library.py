@@ -144,6 +144,10 @@ def _load():
         except OSError as error:
             reasons.append(str(error))
             continue
+        missing = next((name for name in _SIGNATURES if not hasattr(loaded, name)), None)
+        if missing is not None:
+            reasons.append(f"{path}: has no {missing}, as this version of the package needs; is it another library, or an older one?")
+            continue
         for name, (result, arguments) in _SIGNATURES.items():
             function = getattr(loaded, name)
             function.restype, function.argtypes = result, arguments

@@ -7,7 +7,8 @@ import json
 import os
 import secrets
 
-from ._library import Options, last_error, library
+from ._kernel import make_options
+from ._library import last_error, library
 
 
 class Profile:
@@ -82,10 +83,12 @@ def profile(function, *, repeat=20, warmup=3, target="native", device=0):
 
         print(attnc.profile({"ours": lambda: attnc.attention(q, k, v), "torch": lambda: sdpa(q, k, v)}))
     """
-    if repeat < 1 or warmup < 0:
-        raise ValueError("repeat needs 1 or more, warmup 0 or more")
+    if not isinstance(repeat, int) or not isinstance(warmup, int) or repeat < 1 or warmup < 0:
+        raise ValueError("repeat needs to be an integer of 1 or more, warmup of 0 or more")
     functions = function if isinstance(function, dict) else {getattr(function, "__name__", "region"): function}
-    options = Options(ctypes.sizeof(Options), None, target.encode(), None, None, device)
+    if not functions or not all(isinstance(name, str) and callable(call) for name, call in functions.items()):
+        raise TypeError("function must be callable, or a dictionary of such, by names")
+    options = make_options(target, None, None, None, device, None)
     profiler = library.attnc_profiler_create(ctypes.byref(options))
     if not profiler:
         raise last_error()

@@ -10,7 +10,7 @@ import ctypes
 import sys
 
 from . import _tensors
-from ._library import last_error, library, python_library, remarks, warn
+from ._library import AttncError, last_error, library, python_library, remarks, warn
 
 _launch = library.attnc_launch_with
 _MAX_REPLAYS = 256
@@ -18,6 +18,8 @@ _CURRENT_STREAM = 2
 _MISSED = 1
 #: Types of tensors whose layout says all about them; a subclass may be no memory at all.
 _plain_types = set()
+#: torch's, once there are such types
+_is_grad_enabled = None
 
 
 class Replays:
@@ -31,14 +33,19 @@ class Replays:
     def run(self, tensors, options, num_outputs, stream, flags):
         """The outputs, or None if no such call was made; the last `num_outputs` tensors are where to write."""
         for tensor in tensors:
-            if type(tensor) not in _plain_types or tensor.is_neg():
+            if type(tensor) not in _plain_types or tensor.is_neg() or tensor.requires_grad and _is_grad_enabled():
                 return None
-        last = self._last.get(options)
-        if last is not None:
-            outputs = last(tensors, num_outputs, stream, flags)
-            if outputs is not None:
-                return outputs
-        replay = self._known.get(_describe(tensors, options))
+        try:
+            last = self._last.get(options)
+            if last is not None:
+                outputs = last(tensors, num_outputs, stream, flags)
+                if outputs is not None:
+                    return outputs
+            replay = self._known.get(_describe(tensors, options))
+        except AttncError:
+            raise
+        except RuntimeError:  # of torch: sparse and nested tensors have neither strides nor memory
+            return None
         if replay is None:
             return None
         if replay.checks_layouts:
@@ -82,6 +89,8 @@ def can_replay(tensors):
     torch = sys.modules.get("torch")
     if torch is None or not all(type(t) in (torch.Tensor, torch.nn.Parameter) for t in tensors):
         return False
+    global _is_grad_enabled
+    _is_grad_enabled = torch.is_grad_enabled
     _plain_types.update((torch.Tensor, torch.nn.Parameter))
     return True
 
@@ -105,14 +114,9 @@ class _Replay:
         self._is_like_first = len(outputs) == 1 and given[0].is_contiguous() and _is_like(given[0], outputs[0])
         self._empty_like = torch.empty_like
         self._empty = torch.empty_strided
-        self._is_grad_enabled = torch.is_grad_enabled
 
     def _prepare(self, tensors, num_outputs):
         """(one tensor an argument, the outputs)"""
-        if self._is_grad_enabled():
-            for tensor in tensors:
-                if tensor.requires_grad:
-                    raise NotImplementedError(_tensors.NO_GRADIENT)
         if num_outputs:
             outputs = tensors[-num_outputs:]
         elif self._is_like_first:
@@ -153,8 +157,8 @@ class _ObjectReplay(_Replay):
         tensors, outputs = self._prepare(tensors, num_outputs)
         if stream is None:
             flags |= _CURRENT_STREAM
-        elif hasattr(stream, "cuda_stream"):
-            stream = stream.cuda_stream
+        else:
+            stream = _tensors.get_stream(stream)
         status = self._launch(self._handle, stream, flags, *tensors)
         if status == _MISSED:
             return None
@@ -183,8 +187,8 @@ class _AddressReplay(_Replay):
         if stream is None:
             if self._gpu is not None:
                 stream = self._get_stream(self._gpu)
-        elif hasattr(stream, "cuda_stream"):
-            stream = stream.cuda_stream
+        else:
+            stream = _tensors.get_stream(stream)
         addresses = self._addresses(*[tensor.data_ptr() for tensor in tensors])
         if _launch(self._handle, stream, self._descriptors, addresses, len(addresses), flags):
             raise last_error()

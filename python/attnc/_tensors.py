@@ -38,7 +38,8 @@ _SCALARS = {
     "i64": (ctypes.c_int64, 0, 64),
 }
 
-_NAMES = {
+#: of MLIR's types, as torch and numpy have them
+NAMES = {
     "f8E4M3FN": "float8_e4m3fn",
     "f8E5M2": "float8_e5m2",
     "f16": "float16",
@@ -51,21 +52,49 @@ _NAMES = {
     "i32": "int32",
     "i64": "int64",
 }
-_DTYPES = {name: dtype for dtype, name in _NAMES.items()}
+_DTYPES = {name: dtype for dtype, name in NAMES.items()}
 # DLPack's type codes. torch exports bytes only.
 _FLOAT8_CODES = {"float8_e4m3fn": 10, "float8_e5m2": 12}
+# By numpy's kinds of elements.
+_NUMPY_CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 
 
 @functools.lru_cache(maxsize=64)
 def _library_of(type_):
-    """The package that a tensor's type is from."""
-    if not hasattr(type_, "__dlpack__"):
-        raise TypeError(f"{type_.__name__} is no tensor: it has no __dlpack__")
-    return next(base.__module__ for base in type_.__mro__ if "__dlpack__" in vars(base)).split(".")[0]
+    """The package that a tensor's type is from; None if it's no tensor."""
+    return next((base.__module__.split(".")[0] for base in type_.__mro__ if "__dlpack__" in vars(base)), None)
 
 
 def is_torch(tensor):
     return _library_of(type(tensor)) == "torch"
+
+
+def is_meta(tensor):
+    return is_torch(tensor) and tensor.is_meta
+
+
+def is_virtual(tensor):
+    """Whether torch's operators on it run code of its type, as with fake or distributed tensors: it may be no memory."""
+    return is_torch(tensor) and type(tensor).__torch_dispatch__ is not sys.modules["torch"].Tensor.__torch_dispatch__
+
+
+@functools.lru_cache(maxsize=1)
+def _watchers():
+    torch = sys.modules["torch"]
+    return torch._C._len_torch_dispatch_stack, torch._C._functorch.peek_interpreter_stack
+
+
+def is_watched():
+    """Whether something sees all calls of torch's operators: a tracer, fake tensors, vmap."""
+    count_modes, peek_transforms = _watchers()
+    return count_modes() or peek_transforms() is not None
+
+
+def as_outputs(out):
+    outputs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
+    if not outputs:
+        raise TypeError("out has no tensors")
+    return outputs
 
 
 def device_of(tensor):
@@ -76,18 +105,51 @@ def device_of(tensor):
     return None if device_type == _CPU else index
 
 
+def check(name, tensor, is_output=False):
+    """Refuses what has no elements in memory that a kernel can use, by the name that the caller knows it by."""
+    package = _library_of(type(tensor))
+    if package is None:
+        raise TypeError(f"{name} must be a tensor, not {type(tensor).__name__}, which has no __dlpack__")
+    if package == "torch":
+        _check_torch(name, tensor)
+    elif package == "numpy":
+        if tensor.dtype.kind not in _NUMPY_CODES or not tensor.dtype.isnative:
+            raise TypeError(f"{name} is of {tensor.dtype}, which numpy can't hand over to others")
+        if is_output and not tensor.flags.writeable:
+            raise ValueError(f"{name} is read-only")
+
+
+def _check_torch(name, tensor):
+    torch = sys.modules["torch"]
+    for is_bad, reason in (
+        (tensor.is_nested, "is a nested tensor; pass sequences one behind the other (cu_seqlens_q, cu_seqlens_k)"),
+        (tensor.layout is not torch.strided, f"has the layout {tensor.layout}; pass to_dense() of it"),
+        (tensor.is_quantized, "is quantised; pass dequantize() of it"),
+        (tensor.device.type not in ("cpu", "cuda"), f"is on {tensor.device}; needed is memory of a GPU or the CPU"),
+        (tensor.is_neg(), "stands for the negative of its memory; pass resolve_neg() of it"),
+    ):
+        if is_bad:
+            raise TypeError(f"{name} {reason}")
+    if tensor.requires_grad and torch.is_grad_enabled():
+        raise NotImplementedError(f"{name} requires a gradient, but {NO_GRADIENT}")
+
+
 @functools.lru_cache(maxsize=64)
-def name_of(dtype):
-    """As MLIR names it: "bf16"."""
-    name = str(dtype).rpartition(".")[2]
-    if name not in _DTYPES:
-        raise TypeError(f"tensors of {dtype} aren't supported")
-    return _DTYPES[name]
+def _known_name_of(dtype):
+    return _DTYPES.get(str(dtype).rpartition(".")[2])
+
+
+def name_of(name, tensor):
+    """Of a tensor's elements, as MLIR has it: "bf16"."""
+    found = _known_name_of(tensor.dtype)
+    if found is None:
+        raise TypeError(f"{name} is of {tensor.dtype}, which isn't supported; known are {', '.join(_DTYPES)}")
+    return found
 
 
 def empty_like(tensor, shape, dtype):
     """An uninitialised tensor of the same library, on the same device."""
-    name = _NAMES[dtype]
+    name = NAMES[dtype]
     if is_torch(tensor):
         torch = sys.modules["torch"]
         return torch.empty(shape, dtype=getattr(torch, name), device=tensor.device)
@@ -121,35 +183,57 @@ def current_stream(tensor):
     return raw_stream_getter()(tensor.device.index)
 
 
-def _export_torch(tensor):
+def get_stream(stream):
+    """A caller's, as a number."""
+    stream = getattr(stream, "cuda_stream", stream)
+    if not isinstance(stream, int):
+        raise TypeError(f"stream must be a CUDA stream, as a number or with cuda_stream, not {type(stream).__name__}")
+    return stream
+
+
+def _view_torch(tensor):
     torch = sys.modules["torch"]
     if tensor.requires_grad:
-        if torch.is_grad_enabled():
-            raise NotImplementedError(NO_GRADIENT)
         tensor = tensor.detach()
-    if tensor.is_neg():
-        raise TypeError("a tensor that stands for the negative of its memory isn't supported; pass resolve_neg() of it")
     # Not __dlpack__, which may wait for streams: the launch goes to the tensor's own.
     code = _FLOAT8_CODES.get(str(tensor.dtype).rpartition(".")[2]) if tensor.element_size() == 1 else None
-    if code is None:
-        return torch.utils.dlpack.to_dlpack(tensor)
-    capsule = torch.utils.dlpack.to_dlpack(tensor.view(torch.uint8))
-    _DLTensor.from_address(_get_pointer(capsule, b"dltensor")).code = code
-    return capsule
+    capsule = torch.utils.dlpack.to_dlpack(tensor if code is None else tensor.view(torch.uint8))
+    address = _get_pointer(capsule, b"dltensor")
+    if code is not None:
+        _DLTensor.from_address(address).code = code
+    return address, capsule
 
 
-# By type.
-_EXPORTERS = {}
+def _view_numpy(array):
+    if array.flags.writeable:
+        return _view_exported(array)
+    # numpy exports none that is read-only, which kernels' inputs may be.
+    itemsize = array.dtype.itemsize
+    if any(stride % itemsize for stride in array.strides):
+        raise BufferError("its strides are no multiples of an element")
+    integers = ctypes.c_int64 * max(array.ndim, 1)
+    shape, strides = integers(*array.shape), integers(*[stride // itemsize for stride in array.strides])
+    tensor = _DLTensor(
+        array.ctypes.data, _CPU, 0, array.ndim, _NUMPY_CODES[array.dtype.kind], 8 * itemsize, 1,
+        ctypes.addressof(shape), ctypes.addressof(strides), 0,
+    )  # fmt: skip
+    return ctypes.addressof(tensor), (tensor, shape, strides, array)
 
 
-def view(tensor):
-    """(address of a DLTensor, what keeps it alive)"""
-    export = _EXPORTERS.get(type(tensor))
-    if export is None:
-        export = _export_torch if is_torch(tensor) else type(tensor).__dlpack__
-        _EXPORTERS[type(tensor)] = export
-    capsule = export(tensor)
+def _view_exported(tensor):
+    capsule = tensor.__dlpack__()
     return _get_pointer(capsule, b"dltensor"), capsule
+
+
+_VIEWS = {"torch": _view_torch, "numpy": _view_numpy}
+
+
+def view(tensor, name="the tensor"):
+    """(address of a DLTensor, what keeps it alive) of what check() let pass"""
+    try:
+        return _VIEWS.get(_library_of(type(tensor)), _view_exported)(tensor)
+    except BufferError as error:
+        raise TypeError(f"{name} can't be handed over: {error}") from None
 
 
 def copy_view(address):
@@ -165,10 +249,13 @@ def copy_view(address):
     return copy, arrays
 
 
-def view_scalar(value, dtype):
+def view_scalar(name, value, dtype):
     if dtype not in _SCALARS:
-        raise TypeError(f"scalars of {dtype} aren't supported; pass a tensor of rank 0")
+        raise TypeError(f"{name} is a scalar of {dtype}, which isn't supported; pass a tensor of rank 0")
     make, code, bits = _SCALARS[dtype]
-    number = make(value)
+    try:
+        number = make(value)
+    except TypeError:
+        raise TypeError(f"{name} must be a number of {dtype}, not {type(value).__name__}") from None
     tensor = _DLTensor(ctypes.addressof(number), _CPU, 0, 0, code, bits, 1, None, None, 0)
     return ctypes.addressof(tensor), (tensor, number)

@@ -39,6 +39,14 @@ def _refuse_gradient(*_):
     raise NotImplementedError(_tensors.NO_GRADIENT)
 
 
+def refuse_gradient_transform():
+    """Of torch.func, which asks for more than register_autograd before it comes to _refuse_gradient."""
+    if not torch.compiler.is_compiling():
+        interpreter = torch._C._functorch.peek_interpreter_stack()
+        if interpreter is not None and interpreter.key().name in ("Grad", "Jvp"):
+            _refuse_gradient()
+
+
 _TENSORS = (
     "attn_mask", "alibi_slopes", "sink", "q_descale", "k_descale", "v_descale", "cu_seqlens_q", "cu_seqlens_k",
     "seqused_k", "block_table",

@@ -1,6 +1,9 @@
 """The package on the CPU, against float64 in numpy."""
 
+import ast
 import ctypes
+import ctypes.util
+import inspect
 import json
 import os
 import subprocess
@@ -8,12 +11,14 @@ import sys
 import tempfile
 import threading
 import unittest
+import warnings
 from unittest import mock
 
 import numpy as np
 
 try:
     import torch
+    from torch._subclasses.fake_tensor import FakeTensorMode
 except ImportError:
     torch = None
 
@@ -172,7 +177,7 @@ class AttentionTest(unittest.TestCase):
                 o, lse = attnc.attention(q, *keys, is_causal=True, cu_seqlens_q=ends, return_lse=True, **options)
                 np.testing.assert_allclose(o, np.concatenate([x[0] for x in expected], axis=2), atol=2e-6)
                 np.testing.assert_allclose(lse, np.concatenate([x[1] for x in expected], axis=2), atol=2e-6)
-        with self.assertRaisesRegex(attnc.AttncError, r"cu_q\[3\] is 37, less than the 38 before it"):
+        with self.assertRaisesRegex(attnc.AttncError, r"cu_seqlens_q\[3\] is 37, less than the 38 before it"):
             attnc.attention(q, k, v, cu_seqlens_q=np.array([0, 5, 38, 37], np.int32), cu_seqlens_k=kv_ends)
         with self.assertRaisesRegex(attnc.AttncError, r"block_table\[0, 0\] is -1, but there are 13 pages"):
             attnc.attention(q, *pools, cu_seqlens_q=ends, seqused_k=used, block_table=np.full_like(table, -1))
@@ -263,7 +268,7 @@ class AttentionTest(unittest.TestCase):
         q, k, v = make()
         cases = [
             (lambda: attnc.attention(q, k, v, attn_mask=q), ValueError, "doesn't broadcast to (2, 4, 37, 50)"),
-            (lambda: attnc.attention(q, k, v, attn_mask=q.astype(int)), TypeError, "attn_mask of int64"),
+            (lambda: attnc.attention(q, k, v, attn_mask=q.astype(int)), TypeError, "attn_mask is of int64"),
             (lambda: attnc.attention(q, k, v, backend="fast"), ValueError, "known are auto, fused"),
             (lambda: attnc.attention(q[0], k, v), ValueError, "q has 3 dimensions"),
             (lambda: attnc.attention(q, k, v, enable_gqa=False), ValueError, "enable_gqa=True"),
@@ -279,18 +284,120 @@ class AttentionTest(unittest.TestCase):
             (lambda: attnc.attention(q, k, v, score_mod="%s"), ValueError, "in braces"),
             (lambda: attnc.attention(q, k, v, mask_mod="{ }"), ValueError, "attn.yield of i1"),
             (lambda: attnc.attention(q.astype(np.complex64), k, v), TypeError, "complex64"),
-            (lambda: attnc.attention(q.astype(np.float64), k, v), attnc.AttncError, "f64"),
-            (lambda: attnc.attention(q, k.astype(np.float16), v), attnc.AttncError, "'k': needs"),
+            (lambda: attnc.attention(q.astype(np.float64), k, v), TypeError, "q is of float64"),
+            (lambda: attnc.attention(q, k.astype(np.float16), v), TypeError, "k is of float16, but q of float32"),
             (lambda: attnc.attention(q, k[:, :, ::-1], v), attnc.AttncError, "negative"),
-            (lambda: attnc.attention(q, k, v[:, :, 1:]), attnc.AttncError, "differ"),
-            (lambda: attnc.attention(q, k, v, out=q[:, :1]), attnc.AttncError, "'o': needs"),
+            (lambda: attnc.attention(q, k, v[:, :, 1:]), ValueError, "k has 50 rows and v has 49"),
+            (lambda: attnc.attention(q[:, :3], k, v), ValueError, "3 heads, which is no multiple of k's 2"),
+            (lambda: attnc.attention(q, k, v, cu_seqlens_q=np.array([0, 37], "i4")), attnc.AttncError, "'q': needs 1x4x"),
+            (lambda: attnc.attention(q, k, v, block_table=np.zeros((2, 2), "i4")), ValueError, "block_table needs seqused_k"),
+            (lambda: attnc.attention(q, k, v, q_descale=np.ones(1, "f")), ValueError, "q_descale is for tensors of float8"),
+            (lambda: attnc.attention(q, k, v, alibi_slopes=np.ones((), "f")), ValueError, "() doesn't broadcast"),
+            (lambda: attnc.attention(q, k, v, window_size=5), TypeError, "window_size must be two bounds (left, right), not int"),
+            (lambda: attnc.attention(q, k, v, softcap=None), TypeError, "softcap must be a number, not NoneType"),
+            (lambda: attnc.attention(q, k, v, scale="small"), TypeError, "scale must be a number, not str"),
+            (lambda: attnc.attention(q, k, v, is_causal="no"), TypeError, "is_causal must be True or False, not str"),
+            (lambda: attnc.attention(q, k, v, return_lse=None), TypeError, "return_lse must be True or False"),
+            (lambda: attnc.attention(q, k, v, stream="main"), TypeError, "stream must be a CUDA stream"),
+            (lambda: attnc.attention(q, k, v, out=()), TypeError, "out has no tensors"),
+            (lambda: attnc.compile(b"module {}"), TypeError, "mlir_text must be a string, not bytes"),
+            (lambda: attnc.compile("module {}", device="cuda"), TypeError, "device must be a GPU's number, not str"),
+            (lambda: attnc.compile("module {}", target=80), TypeError, "target must be a string, not int"),
+            (lambda: attnc.attention(q, k, v, out=q[:, :1].copy()), attnc.AttncError, "'out': needs"),
             (lambda: attnc.attention(q, k, v, mask_mod="{ attn.yield %x : i1 }"), attnc.AttncError, "kernel.mlir:"),
-            (lambda: attnc.attention(q, k, [1]), (TypeError, AttributeError), ""),
         ]
         for index, (call, error, text) in enumerate(cases):
             with self.subTest(index), self.assertRaises(error) as raised:
                 call()
             self.assertIn(text, str(raised.exception), index)
+
+
+    def test_arguments_are_refused_by_name(self):
+        q, k, v = make()
+        good = {
+            "q": q, "k": k, "v": v, "attn_mask": np.ones((37, 50), bool), "alibi_slopes": np.ones(4, "f"), "sink": np.ones(4, "f"),
+            "q_descale": np.ones(1, "f"), "cu_seqlens_q": np.array([0, 37], "i4"), "cu_seqlens_k": np.array([0, 50], "i4"),
+            "seqused_k": np.array([9], "i4"), "block_table": np.zeros((1, 9), "i4"), "out": np.empty_like(q),
+        }  # fmt: skip
+        for name in good:
+            for bad in ("text", 3.0, np.zeros(good[name].shape, "M8[s]"), np.zeros(good[name].shape, ">i8")):
+                arguments = {"q": q, "k": k, "v": v, name: bad}
+                for call in (attnc.attention,) if name == "out" else (attnc.attention, attnc.explain):
+                    with self.subTest(f"{name}, {type(bad)}"):
+                        with self.assertRaisesRegex(TypeError, rf"^{name} (must be a tensor, not|is of) "):
+                            call(**arguments)
+
+    def test_read_only_inputs(self):
+        q, k, v = make()
+        mask = np.random.default_rng(1).random((37, 50)) < 0.7
+        expected = oracle(q, k, v, bias=np.where(mask, 0, -np.inf))[0]
+        # Of strides that aren't row-major.
+        turned = np.ascontiguousarray(q.swapaxes(1, 2)).swapaxes(1, 2)
+        for array in (q, k, v, mask, turned):
+            array.setflags(write=False)
+        for query in (q, turned):
+            np.testing.assert_allclose(attnc.attention(query, k, v, attn_mask=mask), expected, atol=1e-5)
+            self.assertEqual(attnc.explain(query, k, v, attn_mask=mask).chosen, "fused")
+        with self.assertRaisesRegex(ValueError, "out is read-only"):
+            attnc.attention(q.copy(), k, v, out=q)
+        odd = np.zeros(4 * q.size + 1, np.uint8)[1:].view(np.float32).reshape(q.shape)
+        odd.setflags(write=False)
+        with self.assertRaisesRegex(attnc.AttncError, "'q': its address is no multiple of 4"):
+            attnc.attention(odd, k, v)
+
+    def test_outputs_have_memory_of_their_own(self):
+        q, k, v = make(kv_heads=4, kv_length=37)
+        o, lse = np.empty_like(q), np.empty(q.shape[:3], np.float32)
+        for out, name in ((q, "q"), (k, "k"), (v[:, ::-1][:, ::-1], "v")):
+            with self.assertRaisesRegex(attnc.AttncError, f"'out' lies in the memory of '{name}'"):
+                attnc.attention(q, k, v, out=out)
+        with self.assertRaisesRegex(attnc.AttncError, "'out' lies in the memory of 'lse'"):
+            attnc.attention(q, k, v, out=(o, o.reshape(-1)[: lse.size].reshape(lse.shape)), return_lse=True)
+        with self.assertRaisesRegex(attnc.AttncError, "'out': dimension 0 has a stride of 0"):
+            attnc.attention(q, k, v, out=np.lib.stride_tricks.as_strided(o, q.shape, (0, *o.strides[1:])))
+        # Rows of one tensor, side by side, share none.
+        packed = np.zeros((*q.shape[:3], 4, q.shape[3]), np.float32)
+        for index, x in enumerate((q, k, v)):
+            packed[..., index, :] = x
+        attnc.attention(*[packed[..., index, :] for index in range(3)], out=packed[..., 3, :])
+        np.testing.assert_allclose(packed[..., 3, :], oracle(q, k, v)[0], atol=1e-5)
+
+
+class PackageTest(unittest.TestCase):
+    FOLDER = os.path.dirname(attnc.__file__)
+
+    def test_is_of_python_3_9(self):
+        for name in os.listdir(self.FOLDER):
+            if name.endswith(".py"):
+                with open(os.path.join(self.FOLDER, name), encoding="utf-8") as file:
+                    ast.parse(file.read(), name, feature_version=(3, 9))
+
+    def test_signature(self):
+        """PyTorch's and FlashAttention's names and defaults, in the order of the documentation."""
+        signature = inspect.signature(attnc.attention).parameters
+        expected = {
+            "attn_mask": None, "is_causal": False, "window_size": (-1, -1), "softcap": 0.0, "alibi_slopes": None, "scale": None,
+            "enable_gqa": True, "score_mod": None, "mask_mod": None, "return_lse": False, "backend": None, "cu_seqlens_q": None,
+            "cu_seqlens_k": None, "seqused_k": None, "block_table": None, "out": None, "stream": None,
+        }  # fmt: skip
+        self.assertEqual(list(signature)[:3], ["q", "k", "v"])
+        for name, default in expected.items():
+            self.assertEqual(signature[name].kind, inspect.Parameter.KEYWORD_ONLY, name)
+            self.assertEqual(signature[name].default, default, name)
+        of_explain = inspect.signature(attnc.explain).parameters
+        self.assertEqual(set(signature) - set(of_explain), {"captures_unchanged", "out", "stream"})
+        for name in set(of_explain) - {"target"}:
+            self.assertEqual(of_explain[name], signature[name])
+
+    def test_other_libraries_are_refused(self):
+        for path, reason in (
+            (ctypes.util.find_library("m"), "has no attnc_version, as this version of the package needs"),
+            (__file__, "invalid ELF header"),
+            ("", "has no attnc_version"),
+        ):
+            with mock.patch.dict(os.environ, {"ATTNC_LIBRARY": path}):
+                with self.assertRaisesRegex(ImportError, f"set ATTNC_LIBRARY to its path\n.*{reason}"):
+                    attnc._library._load()
 
 
 TEXT = """
@@ -337,10 +444,12 @@ class KernelTest(unittest.TestCase):
         q, k, v = make(heads=2, dim=8)
         with self.assertRaisesRegex(TypeError, r"4 inputs are needed \(q, k, v, scale\), 3 given"):
             kernel(q, k, v)
-        with self.assertRaisesRegex(TypeError, "list is no tensor"):
+        with self.assertRaisesRegex(TypeError, "v must be a tensor, not list"):
             kernel(q, k, [v], 1)
         with self.assertRaisesRegex(TypeError, "1 outputs are needed, out= has 2"):
             kernel(q, k, v, 1, out=(q, q))
+        with self.assertRaisesRegex(TypeError, "scale must be a number of f32, not str"):
+            kernel(q, k, v, "1")
         for arguments, text in (
             ({"target": "cpu9"}, "unknown target 'cpu9'"),
             ({"variant": "quick"}, "unknown variant 'quick'"),
@@ -616,8 +725,11 @@ class ProfileTest(unittest.TestCase):
         self.assertIn("nothing was seen on the device", str(profile))
         with self.assertRaisesRegex(attnc.AttncError, "unknown key 'kernel'"):
             profile.expect("kernel=1")
-        with self.assertRaisesRegex(ValueError, "repeat needs 1 or more"):
+        with self.assertRaisesRegex(ValueError, "repeat needs to be an integer of 1 or more"):
             attnc.profile(lambda: None, repeat=0)
+        for function in (None, {}, {1: print}, {"name": "print"}):
+            with self.assertRaisesRegex(TypeError, "function must be callable, or a dictionary"):
+                attnc.profile(function)
         with self.assertRaisesRegex(attnc.AttncError, "unknown target 'sm_1'"):
             attnc.profile(lambda: None, target="sm_1")
 
@@ -671,10 +783,68 @@ class TorchTest(unittest.TestCase):
                         np.testing.assert_allclose(out[0].numpy(), expected[0], atol=1e-5)
                     with self.assertRaisesRegex(NotImplementedError, "no backward pass"):
                         call(tensors[0].clone().requires_grad_(), *tensors[1:])
-                    with self.assertRaises(attnc.AttncError):
+                    with self.assertRaises((attnc.AttncError, ValueError)):
                         call(*tensors[:2], tensors[2][:, :, 1:])
                     with self.assertRaises(attnc.AttncError):
                         call(*tensors, out=(out[0].half(), out[1]))
+
+    def test_repeated_calls_count_tensors(self):
+        kernel = attnc.compile(DOCUMENTS, target="cpu")
+        q, k, v = (torch.from_numpy(x) for x in make(batches=1, heads=2, kv_heads=2, length=30, kv_length=30, dim=8))
+        given = (q, k, v, torch.zeros(30).int())
+        for _ in range(2):
+            kernel(*given)
+            for tensors in ((), given[:3], (*given, torch.empty_like(q))):
+                with self.assertRaisesRegex(TypeError, rf"4 inputs are needed .*, {len(tensors)} given"):
+                    kernel(*tensors)
+            with self.assertRaisesRegex(TypeError, "out has no tensors"):
+                kernel(*given, out=())
+            with self.assertRaisesRegex(TypeError, "1 outputs are needed, out= has 2"):
+                kernel(*given, out=(q, q))
+
+    def test_arguments_are_refused_by_name(self):
+        q, k, v = (torch.from_numpy(x) for x in make())
+        changes = {
+            "has the layout torch.sparse_coo; pass to_dense": torch.Tensor.to_sparse,
+            "has the layout torch.sparse_csr": lambda x: x[0, 0].to_sparse_csr(),
+            "has the layout torch._mkldnn": torch.Tensor.to_mkldnn,
+            "is quantised; pass dequantize": lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.qint8),
+            "is a nested tensor; pass sequences": lambda x: torch.nested.nested_tensor(list(x)),
+            "requires a gradient, but attnc has no backward pass": lambda x: x.clone().requires_grad_(),
+            "is on meta": lambda x: x.to("meta"),
+            "stands for the negative of its memory; pass resolve_neg": torch._neg_view,
+            "is of torch.complex64": lambda x: x.to(torch.complex64),
+        }
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch's, of nested and sparse tensors
+            for _ in range(2):  # the second time, such calls are known
+                for name in ("q", "k", "v", "out"):
+                    for reason, change in changes.items():
+                        arguments = {"q": q, "k": k, "v": v, "out": torch.empty_like(q)}
+                        arguments[name] = change(arguments[name])
+                        if (name, reason) in (("q", "is on meta"), ("out", "is of torch.complex64")):
+                            continue
+                        with self.subTest(f"{name} {reason}"), self.assertRaises((TypeError, NotImplementedError)) as raised:
+                            attnc.attention(**arguments)
+                        self.assertIn(f"{name} {reason}", str(raised.exception))
+                attnc.attention(q, k, v)
+                attnc.attention(q, k, v, out=torch.empty_like(q))
+
+    def test_out_of_repeated_calls_has_memory_of_its_own(self):
+        q, k, v = (torch.from_numpy(x) for x in make(kv_heads=4, kv_length=37))
+        for _ in range(2):
+            attnc.attention(q, k, v, out=torch.empty_like(q))
+            for out, name in ((q, "q"), (k, "k")):
+                with self.assertRaisesRegex(attnc.AttncError, f"'out' lies in the memory of '{name}'"):
+                    attnc.attention(q, k, v, out=out)
+
+    def test_options_of_tensors_are_read_each_time(self):
+        q, k, v = (torch.from_numpy(x) for x in make())
+        scale, softcap = torch.tensor(0.25), torch.tensor(3.0)
+        for factor in (1, 2, 3):
+            scale.fill_(0.25 * factor), softcap.fill_(3 * factor)
+            expected = attnc.attention(q, k, v, scale=0.25 * factor, softcap=3.0 * factor)
+            np.testing.assert_array_equal(attnc.attention(q, k, v, scale=scale, softcap=softcap), expected)
 
     def test_repeated_calls_tell_options_apart(self):
         q, k, v = (torch.from_numpy(x) for x in make())
@@ -788,6 +958,61 @@ class TorchTest(unittest.TestCase):
         with self.assertRaisesRegex(attnc.AttncError, "cuDNN needs a GPU"):
             scoped(q, k, v)
         np.testing.assert_array_equal(attnc.attention(q, k, v), expected)
+
+    def test_compile_takes_sequences(self):
+        """Packed rows, caches and pages, of lengths that change without compiling anew."""
+
+        def model(q, packed, pool, ends, table, used):
+            options = {"cu_seqlens_q": ends, "is_causal": True}
+            o, lse = attnc.attention(q, packed, packed, cu_seqlens_k=ends, return_lse=True, **options)
+            paged = attnc.attention(q, pool, pool, seqused_k=used, block_table=table, **options)
+            decoded = attnc.attention(q[:, :, :1], pool[:1], pool[:1], seqused_k=used[:1].clamp(max=4))
+            return o + lse[..., None], paged, decoded
+
+        compiled = torch.compile(model, backend="aot_eager", fullgraph=True, dynamic=True)
+        for lengths in ((5, 9), (17, 3), (8, 8)):
+            ends = torch.tensor([0, lengths[0], sum(lengths)]).int()
+            q, packed, _ = (torch.from_numpy(x) for x in make(1, length=sum(lengths), kv_length=sum(lengths)))
+            pool = torch.from_numpy(make(10, kv_length=4)[1])
+            table = torch.arange(10).reshape(2, 5).int()
+            arguments = (q, packed, pool, ends, table, torch.tensor(lengths).int())
+            with self.subTest(lengths):
+                torch.testing.assert_close(compiled(*arguments), model(*arguments))
+
+    def test_operators_have_fake_sequences(self):
+        q, pool = torch.empty(1, 4, 9, 16), torch.empty(7, 2, 4, 16)
+        ends, used, table = torch.tensor([0, 3, 9]).int(), torch.tensor([11, 9]).int(), torch.arange(6).reshape(2, 3).int()
+        options = {"cu_seqlens_q": ends, "seqused_k": used, "block_table": table}
+        for operator in (torch.ops.attnc.attention, torch.ops.attnc.attention_lse):
+            torch.library.opcheck(operator.default, (torch.zeros_like(q), torch.zeros_like(pool), torch.zeros_like(pool)), options)
+        with FakeTensorMode() as mode:
+            fake = [mode.from_tensor(x) for x in (q, pool, pool)]
+            options = {name: mode.from_tensor(x) for name, x in options.items()}
+            o, lse = attnc.attention(*fake, return_lse=True, **options)
+        self.assertEqual((type(o).__name__, o.shape, lse.shape), ("FakeTensor", q.shape, q.shape[:3]))
+        # Outside of the mode, as well.
+        self.assertEqual(attnc.attention(*fake, **options).shape, q.shape)
+
+    def test_tensors_without_memory(self):
+        q, k, v = (torch.from_numpy(x) for x in make())
+        o, lse = attnc.attention(q.to("meta"), k.to("meta"), v[..., :8].to("meta"), return_lse=True)
+        self.assertEqual((o.device.type, o.shape, lse.shape), ("meta", (2, 4, 37, 8), (2, 4, 37)))
+        with self.assertRaisesRegex(NotImplementedError, "out= and stream= aren't supported"):
+            attnc.attention(q.to("meta"), k.to("meta"), v.to("meta"), out=q.to("meta"))
+
+    def test_is_seen_by_what_watches_operators(self):
+        q, k, v = (torch.from_numpy(x) for x in make())
+        expected = attnc.attention(q, k, v)
+        graph = torch.fx.experimental.proxy_tensor.make_fx(lambda *x: attnc.attention(*x))(q, k, v)
+        self.assertIn("attnc.attention", graph.code)
+        torch.testing.assert_close(graph(q, k, v), expected)
+        # A call as often made before is seen, too.
+        several = torch.stack([q, 2 * q])
+        mapped = torch.vmap(lambda x: attnc.attention(x, k, v))(several)
+        torch.testing.assert_close(mapped[1], attnc.attention(2 * q, k, v))
+        for transform in (torch.func.grad, torch.func.vjp):
+            with self.assertRaisesRegex(NotImplementedError, "no backward pass yet"):
+                transform(lambda x: attnc.attention(x, k, v).sum(), *[q] * (transform is torch.func.vjp))(q)
 
     def test_gradients_are_refused(self):
         q, k, v = (torch.from_numpy(x) for x in make())

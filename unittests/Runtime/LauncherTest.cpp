@@ -189,6 +189,30 @@ TEST_F(LauncherTest, RefusesWhatTheManifestRefuses) {
                        "its address is no multiple of 4"));
 }
 
+TEST_F(LauncherTest, RefusesOutputsInTheMemoryOfInputs) {
+  Arguments arguments(8);
+  std::vector<TensorView> views = arguments.get();
+  const int64_t four = 4, none = 0, zero = 0;
+  views[0].shape = views[2].shape = four;
+  for (int offset : {0, 1, 3}) {
+    views[2].data = arguments.x.data() + offset;
+    EXPECT_TRUE(contains(getError(launcher.launch({}, views)),
+                         "argument 'y' lies in the memory of 'x'"))
+        << offset;
+  }
+  views[2].data = arguments.x.data() + 4;
+  EXPECT_EQ(getError(launcher.launch({}, views)), "");
+  EXPECT_EQ(arguments.x[7], 6);
+  // Without elements, nothing is overwritten.
+  views[0].shape = views[2].shape = none;
+  views[2].data = arguments.x.data();
+  EXPECT_EQ(getError(launcher.launch({}, views)), "");
+  views = arguments.get();
+  views[2].strides = zero;
+  EXPECT_TRUE(contains(getError(launcher.launch({}, views)),
+                       "'y': dimension 0 has a stride of 0"));
+}
+
 TEST_F(LauncherTest, TakesAnEmptyTensorWithoutMemory) {
   Arguments arguments(0);
   std::vector<TensorView> views = arguments.get();
