@@ -261,6 +261,10 @@ def check_refusals(checks, kernel):
     host = torch.empty(q.shape, dtype=q.dtype)
     checks.raises("host tensor", attnc.AttncError, "argument 'k' is on the CPU, needed is GPU 0", lambda: kernel(q, host, v))
     checks.raises("wrong dtype", attnc.AttncError, "argument 'v': needs", lambda: kernel(q, k, v.half()))
+    checks.raises("device of attention", attnc.AttncError, "argument 'k' is on the CPU", lambda: attnc.attention(q, host, v))
+    checks.raises("out in q", attnc.AttncError, "'o' lies in the memory of 'q'", lambda: kernel(q, k, v, out=q))
+    checks.raises("out of attention", attnc.AttncError, "'out' lies in the memory of 'k'", lambda: attnc.attention(q, k, v, out=k))
+    checks.raises("no memory", TypeError, "k is on meta", lambda: attnc.attention(q, k.to("meta"), v))
     checks.raises("gradient", NotImplementedError, "no backward pass", lambda: kernel(q.requires_grad_(), k, v))
 
 
