@@ -93,6 +93,12 @@ ATTNC_API const char *attnc_manifest(const attnc_kernel *kernel);
 /** "NVIDIA H200", or the CPU's name. Lives as long as the kernel. */
 ATTNC_API const char *attnc_device_name(const attnc_kernel *kernel);
 
+/** Makes and loads the machine code of all that the kernel launches now. Else a
+    GPU's is made when a launch first needs it (a fused operator has kernels for
+    several lengths), and after the first launch by a thread of the library. 0,
+    or -1 on failure. */
+ATTNC_API int attnc_prepare(const attnc_kernel *kernel);
+
 /** The shape of the `output`-th output for inputs of given shapes. `inputs`:
     as for attnc_launch, the inputs only; their data isn't read. Writes up to
     `capacity` sizes and returns the rank; -1 on failure. */

@@ -117,6 +117,10 @@ const char *attnc_device_name(const attnc_kernel *kernel) {
   return kernel->deviceName.c_str();
 }
 
+int attnc_prepare(const attnc_kernel *kernel) {
+  return report(kernel->kernel.prepare());
+}
+
 //===----------------------------------------------------------------------===//
 // Launching
 //===----------------------------------------------------------------------===//

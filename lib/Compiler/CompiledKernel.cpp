@@ -2,13 +2,13 @@
 
 #include "attn/Compiler/CompiledKernel.h"
 #include "Diagnostics.h"
+#include "GpuCode.h"
 #include "attn/Compiler/Compiler.h"
 #include "attn/Compiler/TileWork.h"
 #include "attn/Compiler/Version.h"
 #include "attn/Runtime/HostWork.h"
 #include "attn/Runtime/Ptxas.h"
 #include "attn/Runtime/TensorMaps.h"
-#include "attn/Target/PTX.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Config/llvm-config.h"
@@ -111,75 +111,36 @@ static std::string getCacheKey(llvm::StringRef text,
                             toolchain, options.avoidsTMA ? "no TMA" : ""});
 }
 
-/// PTX as machine code; itself where there is no assembler or where it fails,
-/// so that the driver's own says why.
-static std::string assembleIfPossible(std::string ptx, llvm::StringRef target) {
-  llvm::Expected<PtxasResult> result = runPtxas(ptx, target);
-  if (result)
-    return std::move(result->cubin);
-  llvm::consumeError(result.takeError());
-  return ptx;
-}
-
-namespace {
-/// One compilation.
-struct Compilation {
-  CachedModule module;
-  /// GPU: what `module` was assembled from.
-  std::string ptx;
-};
-} // namespace
-
-static llvm::Expected<Compilation>
-compileModule(mlir::ModuleOp module, const CompileOptions &options) {
-  auto lowered = lower(module, options);
-  if (!lowered)
-    return lowered.takeError();
-  llvm::Expected<std::string> manifest = emitManifest(**lowered, options);
-  if (!manifest)
-    return manifest.takeError();
-  Compilation result;
-  result.module.manifest = std::move(*manifest);
-  if (options.usesCudnn)
-    return result;
-  if (auto gpuModule = getGPUModule(**lowered)) {
-    llvm::Expected<std::string> ptx =
-        mlir::attn::translateToPTX(gpuModule, options.target);
-    if (!ptx)
-      return ptx.takeError();
-    result.ptx = std::move(*ptx);
-    result.module.image = assembleIfPossible(result.ptx, options.target);
-    return result;
-  }
-  llvm::Expected<std::string> object = compileForHost(**lowered);
-  if (!object)
-    return object.takeError();
-  result.module.image = std::move(*object);
+static CompileOptions getCompileOptions(const KernelOptions &options,
+                                        const Device &device) {
+  CompileOptions result;
+  result.setBackend(getBackend(options));
+  result.entry = options.entry;
+  result.avoidsTMA = options.avoidsTMA;
+  result.target =
+      options.target == "native" ? getBestTarget(device).str() : options.target;
   return result;
 }
 
-static llvm::Expected<Compilation> compileText(llvm::StringRef text,
-                                               const KernelOptions &options,
-                                               const Device &device) {
+/// In a context of its own. The error holds the diagnostics.
+static llvm::Expected<LoweredModule> lowerText(llvm::StringRef text,
+                                               const CompileOptions &options) {
   mlir::DialectRegistry registry;
   mlir::attn::registerAttncDialects(registry);
+  LoweredModule result;
   // One small module: starting threads costs more than they save.
-  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
-  ErrorCollector errors(context);
-  auto module =
-      mlir::parseSourceString<mlir::ModuleOp>(text, &context, kSourceName);
+  result.context = std::make_unique<mlir::MLIRContext>(
+      registry, mlir::MLIRContext::Threading::DISABLED);
+  ErrorCollector errors(*result.context);
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(
+      text, result.context.get(), kSourceName);
   if (!module)
     return errors.takeError("the text can't be parsed");
-  CompileOptions compileOptions;
-  compileOptions.setBackend(getBackend(options));
-  compileOptions.entry = options.entry;
-  compileOptions.avoidsTMA = options.avoidsTMA;
-  compileOptions.target =
-      options.target == "native" ? getBestTarget(device).str() : options.target;
-  llvm::Expected<Compilation> result = compileModule(*module, compileOptions);
-  if (result)
-    return result;
-  return errors.takeError(llvm::toString(result.takeError()));
+  auto lowered = lower(*module, options);
+  if (!lowered)
+    return errors.takeError(llvm::toString(lowered.takeError()));
+  result.module = std::move(*lowered);
+  return result;
 }
 
 //===----------------------------------------------------------------------===//
@@ -189,9 +150,6 @@ static llvm::Expected<Compilation> compileText(llvm::StringRef text,
 struct CompiledKernel::Impl {
   static llvm::Expected<std::shared_ptr<Impl>>
   create(llvm::StringRef text, const KernelOptions &options);
-  static llvm::Expected<std::shared_ptr<Impl>>
-  load(const CachedModule &module, std::shared_ptr<Device> device,
-       Origin origin);
 
   // In the order in which they need each other.
   std::shared_ptr<Device> device;
@@ -209,39 +167,132 @@ struct CompiledKernel::Impl {
   KernelOptions options;
   std::mutex secondMutex;
   std::shared_ptr<Impl> second;
+
+private:
+  std::shared_ptr<GpuCode> makeGpuCode(const Manifest &manifest) const;
+  llvm::Error load(const CachedModule &module, LoweredModule lowered);
+  llvm::Error loadCode(Manifest manifest, const CachedModule &module,
+                       LoweredModule lowered);
+  llvm::Error loadFromDisk();
+  llvm::Error compileText();
+  void reportCacheFailure(llvm::Error error) const;
+
+  /// Empty without a cache.
+  std::string key;
 };
 
-llvm::Expected<std::shared_ptr<CompiledKernel::Impl>>
-CompiledKernel::Impl::load(const CachedModule &module,
-                           std::shared_ptr<Device> device, Origin origin) {
+void CompiledKernel::Impl::reportCacheFailure(llvm::Error error) const {
+  if (!error)
+    return;
+  const std::string reason = llvm::toString(std::move(error));
+  if (options.onCacheFailure)
+    options.onCacheFailure(reason);
+}
+
+/// It may outlive this.
+std::shared_ptr<GpuCode>
+CompiledKernel::Impl::makeGpuCode(const Manifest &manifest) const {
+  const CompileOptions compileOptions = getCompileOptions(options, *device);
+  GpuCode::Options codeOptions;
+  codeOptions.target = compileOptions.target;
+  codeOptions.lower = [text = text, compileOptions] {
+    return lowerText(text, compileOptions);
+  };
+  if (!key.empty())
+    codeOptions.store = [cache = *options.cache, key = key,
+                         manifest = manifestText](auto images) {
+      return cache.store(key, {manifest, std::move(images)});
+    };
+  codeOptions.onStoreFailure = options.onCacheFailure;
+  codeOptions.continuesInBackground = true;
+  return std::make_shared<GpuCode>(manifest, std::move(codeOptions));
+}
+
+llvm::Error CompiledKernel::Impl::loadCode(Manifest manifest,
+                                           const CachedModule &module,
+                                           LoweredModule lowered) {
+  auto keep =
+      [&](llvm::Expected<std::unique_ptr<Executable>> created) -> llvm::Error {
+    if (!created)
+      return created.takeError();
+    executable = std::move(*created);
+    return llvm::Error::success();
+  };
+  // The device loads what cuDNN brings.
+  if (manifest.usesCudnn())
+    return keep(Executable::create(std::move(manifest), KernelCode(), *device));
+  if (device->isGPU()) {
+    std::shared_ptr<GpuCode> code = makeGpuCode(manifest);
+    if (lowered.module)
+      code->setLowered(std::move(lowered));
+    else if (!code->setImages(module.images))
+      return llvm::createStringError("the images are another manifest's");
+    return keep(Executable::createLazily(std::move(manifest), code, *device));
+  }
+  if (module.images.size() != 1)
+    return llvm::createStringError("the CPU takes one object");
+  auto jit = CpuJit::load(module.images.front());
+  if (!jit)
+    return jit.takeError();
+  cpu = std::move(*jit);
+  KernelCode code;
+  code.lookup = [jit = cpu.get()](llvm::StringRef name) {
+    return jit->lookup(name);
+  };
+  return keep(Executable::create(std::move(manifest), code, *device));
+}
+
+/// With `lowered`, a GPU's code is made of it, else `module` has it.
+llvm::Error CompiledKernel::Impl::load(const CachedModule &module,
+                                       LoweredModule lowered) {
   llvm::Expected<Manifest> manifest = Manifest::parse(module.manifest);
   if (!manifest)
     return manifest.takeError();
-  auto impl = std::make_shared<Impl>();
-  impl->device = std::move(device);
-  impl->origin = origin;
-  impl->manifestText = module.manifest;
-  KernelCode code;
-  if (manifest->usesCudnn()) {
-    // The device loads it.
-  } else if (impl->device->isGPU()) {
-    code.image = module.image;
-  } else {
-    auto cpu = CpuJit::load(module.image);
-    if (!cpu)
-      return cpu.takeError();
-    impl->cpu = std::move(*cpu);
-    code.lookup = [jit = impl->cpu.get()](llvm::StringRef name) {
-      return jit->lookup(name);
-    };
+  manifestText = module.manifest;
+  if (llvm::Error error =
+          loadCode(std::move(*manifest), module, std::move(lowered)))
+    return error;
+  launcher = std::make_unique<Launcher>(*executable);
+  launcher->setTileMapper(makeTileMapper(text, executable->getManifest()));
+  return llvm::Error::success();
+}
+
+/// Fails where there is nothing, or nothing of use.
+llvm::Error CompiledKernel::Impl::loadFromDisk() {
+  HostWorkTimer timer(HostWork::Lookup);
+  std::optional<CachedModule> found = options.cache->lookup(key);
+  timer.finish(found ? "disk hit" : "miss");
+  if (!found)
+    return llvm::createStringError("it isn't in the cache");
+  origin = Origin::Disk;
+  return load(*found, {});
+}
+
+/// A GPU's code is made and stored when it is needed.
+llvm::Error CompiledKernel::Impl::compileText() {
+  origin = Origin::Compiled;
+  HostWorkTimer timer(HostWork::Compile);
+  const CompileOptions compileOptions = getCompileOptions(options, *device);
+  llvm::Expected<LoweredModule> lowered = lowerText(text, compileOptions);
+  if (!lowered)
+    return lowered.takeError();
+  llvm::Expected<std::string> manifest =
+      emitManifest(*lowered->module, compileOptions);
+  if (!manifest)
+    return manifest.takeError();
+  CachedModule module{std::move(*manifest), {}};
+  if (!device->isGPU()) {
+    llvm::Expected<std::string> object = compileForHost(*lowered->module);
+    if (!object)
+      return object.takeError();
+    module.images.push_back(std::move(*object));
   }
-  auto executable =
-      Executable::create(std::move(*manifest), code, *impl->device);
-  if (!executable)
-    return executable.takeError();
-  impl->executable = std::move(*executable);
-  impl->launcher = std::make_unique<Launcher>(*impl->executable);
-  return impl;
+  timer.finish(stringifyBackend(getBackend(options)));
+  if (llvm::Error error = load(module, std::move(*lowered)))
+    return error;
+  if (!device->isGPU() && !key.empty())
+    reportCacheFailure(options.cache->store(key, module));
+  return llvm::Error::success();
 }
 
 llvm::Expected<std::shared_ptr<CompiledKernel::Impl>>
@@ -250,42 +301,21 @@ CompiledKernel::Impl::create(llvm::StringRef text,
   llvm::Expected<std::shared_ptr<Device>> device = getSharedDevice(options);
   if (!device)
     return device.takeError();
-  std::string key;
+  auto impl = std::make_shared<Impl>();
+  impl->device = std::move(*device);
+  impl->text = text;
+  impl->options = options;
+  impl->options.backend = getBackend(options);
   // What is made of a call of cuDNN is no longer than its text.
-  const bool isCached = options.cache && getBackend(options) != Backend::Cudnn;
-  if (isCached) {
-    HostWorkTimer timer(HostWork::Lookup);
-    key = getCacheKey(text, options, **device);
-    std::optional<CachedModule> found = options.cache->lookup(key);
-    timer.finish(found ? "disk hit" : "miss");
-    if (found) {
-      auto impl = load(*found, *device, Origin::Disk);
-      if (impl)
-        return impl;
-      // Whole, but of no use: compile it again.
-      llvm::consumeError(impl.takeError());
-    }
+  if (options.cache && impl->options.backend != Backend::Cudnn) {
+    impl->key = getCacheKey(text, options, *impl->device);
+    llvm::Error error = impl->loadFromDisk();
+    if (!error)
+      return impl;
+    llvm::consumeError(std::move(error));
   }
-  HostWorkTimer timer(HostWork::Compile);
-  llvm::Expected<Compilation> compiled = compileText(text, options, **device);
-  if (!compiled)
-    return compiled.takeError();
-  timer.finish(stringifyBackend(getBackend(options)));
-  auto impl = load(compiled->module, *device, Origin::Compiled);
-  if (!impl && compiled->module.image != compiled->ptx &&
-      !compiled->ptx.empty()) {
-    // An assembler that is newer than the driver; the driver has its own.
-    llvm::consumeError(impl.takeError());
-    compiled->module.image = std::move(compiled->ptx);
-    impl = load(compiled->module, *device, Origin::Compiled);
-  }
-  if (!impl || !isCached)
-    return impl;
-  if (llvm::Error error = options.cache->store(key, compiled->module)) {
-    const std::string reason = llvm::toString(std::move(error));
-    if (options.onCacheFailure)
-      options.onCacheFailure(reason);
-  }
+  if (llvm::Error error = impl->compileText())
+    return std::move(error);
   return impl;
 }
 
@@ -348,11 +378,6 @@ CompiledKernel::compile(llvm::StringRef text, const KernelOptions &options) {
     if (!impl)
       return impl.takeError();
     slot->impl = std::move(*impl);
-    slot->impl->text = text;
-    slot->impl->options = options;
-    slot->impl->options.backend = backend;
-    slot->impl->launcher->setTileMapper(
-        makeTileMapper(text.str(), slot->impl->executable->getManifest()));
   }
   return CompiledKernel(slot->impl);
 }
@@ -396,6 +421,10 @@ llvm::Error CompiledKernel::launch(Stream stream,
   if (!second)
     return second.takeError();
   return (*second)->launcher->launch(stream, arguments, options);
+}
+
+llvm::Error CompiledKernel::prepare() const {
+  return impl->executable->prepare();
 }
 
 const Manifest &CompiledKernel::getManifest() const {

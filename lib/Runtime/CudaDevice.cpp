@@ -292,6 +292,7 @@ CudaDevice::load(const KernelCode &code) {
   if (code.image.empty())
     return llvm::createStringError("no GPU code was given");
   ScopedContext scope(gpu.driver, gpu.context);
+  ScopedRelaxedCapture relaxed(gpu.driver);
   std::string log(kLogBytes, '\0');
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER,
                             CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};

@@ -1,8 +1,8 @@
 //===- DiskCache.cpp - Compiled kernels in a folder -----------------------===//
 //
 // An entry is the file KEY.attnc: the magic, the BLAKE3 hash of all else and
-// the key, the size of the manifest (64 bits, little endian), the manifest, the
-// image.
+// the key, the manifest and the images, each behind its size (64 bits, little
+// endian).
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ using namespace attn;
 namespace fs = llvm::sys::fs;
 using llvm::sys::path::append;
 
-static constexpr llvm::StringLiteral kMagic = "attnc module 1\n";
+static constexpr llvm::StringLiteral kMagic = "attnc module 2\n";
 static constexpr llvm::StringLiteral kExtension = ".attnc";
 static constexpr llvm::StringLiteral kTemporaryPrefix = "writing-";
 static constexpr size_t kKeyDigits = 64;
@@ -93,11 +93,31 @@ static llvm::BLAKE3Result<> getChecksum(llvm::StringRef key,
   return hash.final();
 }
 
+static void appendText(std::string &payload, llvm::StringRef text) {
+  char size[sizeof(uint64_t)];
+  llvm::support::endian::write64le(size, text.size());
+  payload.append(size, sizeof(size));
+  payload += text;
+}
+
+/// What appendText() appended, off the front of `payload`.
+static std::optional<llvm::StringRef> takeText(llvm::StringRef &payload) {
+  if (payload.size() < sizeof(uint64_t))
+    return std::nullopt;
+  const uint64_t size = llvm::support::endian::read64le(payload.data());
+  payload = payload.drop_front(sizeof(uint64_t));
+  if (size > payload.size())
+    return std::nullopt;
+  const llvm::StringRef text = payload.take_front(size);
+  payload = payload.drop_front(size);
+  return text;
+}
+
 static std::string serialize(llvm::StringRef key, const CachedModule &module) {
-  std::string payload(sizeof(uint64_t), '\0');
-  llvm::support::endian::write64le(payload.data(), module.manifest.size());
-  payload += module.manifest;
-  payload += module.image;
+  std::string payload;
+  appendText(payload, module.manifest);
+  for (llvm::StringRef image : module.images)
+    appendText(payload, image);
   const auto checksum = getChecksum(key, payload);
   std::string bytes = kMagic.str();
   bytes.append(checksum.begin(), checksum.end());
@@ -109,19 +129,24 @@ static llvm::Expected<CachedModule> deserialize(llvm::StringRef key,
   if (!bytes.consume_front(kMagic))
     return llvm::createStringError("it is no entry of this version");
   constexpr size_t kChecksumBytes = sizeof(llvm::BLAKE3Result<>);
-  if (bytes.size() < kChecksumBytes + sizeof(uint64_t))
+  if (bytes.size() < kChecksumBytes)
     return llvm::createStringError("it is cut off");
-  const llvm::StringRef payload = bytes.drop_front(kChecksumBytes);
+  llvm::StringRef payload = bytes.drop_front(kChecksumBytes);
   const auto checksum = getChecksum(key, payload);
   if (!std::equal(checksum.begin(), checksum.end(), bytes.bytes_begin()))
     return llvm::createStringError("its checksum is wrong");
-  const uint64_t manifestBytes =
-      llvm::support::endian::read64le(payload.data());
-  const llvm::StringRef content = payload.drop_front(sizeof(uint64_t));
-  if (manifestBytes > content.size())
+  CachedModule module;
+  std::optional<llvm::StringRef> text = takeText(payload);
+  if (text)
+    module.manifest = text->str();
+  while (text && !payload.empty()) {
+    text = takeText(payload);
+    if (text)
+      module.images.push_back(text->str());
+  }
+  if (!text)
     return llvm::createStringError("its sizes are wrong");
-  return CachedModule{content.take_front(manifestBytes).str(),
-                      content.drop_front(manifestBytes).str()};
+  return module;
 }
 
 llvm::Expected<CachedModule> DiskCache::read(llvm::StringRef key) const {

@@ -4,8 +4,12 @@
 #include "attn/Runtime/SequenceChecks.h"
 #include "attn/Runtime/TensorMaps.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
+#include <cassert>
 #include <cstring>
+#include <mutex>
 
 using namespace attn;
 
@@ -26,24 +30,120 @@ static constexpr uint8_t kPoison = 0xFF;
 // Executable
 //===----------------------------------------------------------------------===//
 
+KernelSource::~KernelSource() = default;
+
+/// What is on the device, by part and kernel; null until it is loaded. A kernel
+/// that is there stays as it is: whoever prepared it reads it without the lock.
+struct Executable::Loaded {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<LoadedModule>> modules;
+  std::vector<std::unique_ptr<LoadedKernel>> kernels;
+};
+
+Executable::Executable(Manifest manifest, std::shared_ptr<KernelSource> source,
+                       unsigned numParts, Device &device)
+    : manifest(std::move(manifest)), source(std::move(source)), device(device),
+      loaded(std::make_unique<Loaded>()) {
+  loaded->modules.resize(numParts);
+  loaded->kernels.resize(this->manifest.kernels.size());
+}
+
+Executable::~Executable() = default;
+
 llvm::Expected<std::unique_ptr<Executable>>
 Executable::create(Manifest manifest, const KernelCode &code, Device &device) {
   if (llvm::Error error = device.checkTarget(manifest.target))
     return std::move(error);
-  std::unique_ptr<Executable> executable(
-      new Executable(std::move(manifest), device));
   llvm::Expected<std::unique_ptr<LoadedModule>> module =
-      executable->manifest.usesCudnn() ? device.loadCudnn() : device.load(code);
+      manifest.usesCudnn() ? device.loadCudnn() : device.load(code);
   if (!module)
     return module.takeError();
-  executable->module = std::move(*module);
-  for (const Kernel &kernel : executable->manifest.kernels) {
-    auto loaded = executable->module->getKernel(kernel);
-    if (!loaded)
-      return loaded.takeError();
-    executable->kernels.push_back(std::move(*loaded));
-  }
+  std::unique_ptr<Executable> executable(new Executable(
+      std::move(manifest), /*source=*/nullptr, /*numParts=*/1, device));
+  if (llvm::Error error = executable->addModule(std::move(*module), /*part=*/0))
+    return std::move(error);
   return executable;
+}
+
+llvm::Expected<std::unique_ptr<Executable>>
+Executable::createLazily(Manifest manifest,
+                         std::shared_ptr<KernelSource> source, Device &device) {
+  if (llvm::Error error = device.checkTarget(manifest.target))
+    return std::move(error);
+  const unsigned numParts = source->getNumParts();
+  return std::unique_ptr<Executable>(
+      new Executable(std::move(manifest), std::move(source), numParts, device));
+}
+
+LoadedKernel &Executable::getKernel(unsigned index) const {
+  assert(loaded->kernels[index] && "the kernel must be prepared");
+  return *loaded->kernels[index];
+}
+
+/// Takes the kernels of `part` out of its module.
+llvm::Error Executable::addModule(std::unique_ptr<LoadedModule> module,
+                                  unsigned part) const {
+  std::vector<std::pair<size_t, std::unique_ptr<LoadedKernel>>> kernels;
+  for (auto [index, kernel] : llvm::enumerate(manifest.kernels)) {
+    if (source && source->getPart(index) != part)
+      continue;
+    auto found = module->getKernel(kernel);
+    if (!found)
+      return found.takeError();
+    kernels.emplace_back(index, std::move(*found));
+  }
+  loaded->modules[part] = std::move(module);
+  for (auto &[index, kernel] : kernels)
+    loaded->kernels[index] = std::move(kernel);
+  return llvm::Error::success();
+}
+
+llvm::Error Executable::loadPart(unsigned part) const {
+  while (true) {
+    auto module = device.load({source->getImage(part), /*lookup=*/nullptr});
+    llvm::Error error =
+        module ? addModule(std::move(*module), part) : module.takeError();
+    if (!error)
+      return llvm::Error::success();
+    if (llvm::Error final = source->remake(part, std::move(error)))
+      return final;
+  }
+}
+
+llvm::Error Executable::prepare(llvm::ArrayRef<unsigned> kernels) const {
+  if (!source)
+    return llvm::Error::success();
+  llvm::SmallSetVector<unsigned, 8> missing;
+  {
+    std::lock_guard<std::mutex> lock(loaded->mutex);
+    for (unsigned kernel : kernels)
+      if (!loaded->kernels[kernel])
+        missing.insert(source->getPart(kernel));
+  }
+  if (missing.empty())
+    return llvm::Error::success();
+  // Without the lock: launches of what is loaded don't wait for it.
+  if (llvm::Error error = source->make(missing.getArrayRef()))
+    return error;
+  std::lock_guard<std::mutex> lock(loaded->mutex);
+  for (unsigned part : missing)
+    if (!loaded->modules[part])
+      if (llvm::Error error = loadPart(part))
+        return error;
+  return llvm::Error::success();
+}
+
+llvm::Error Executable::prepare(const BoundPlan &plan) const {
+  llvm::SmallVector<unsigned, 8> kernels;
+  for (const TimedStep &step : plan.steps)
+    if (step.kind == Step::Kind::Launch)
+      kernels.push_back(step.kernel);
+  return prepare(kernels);
+}
+
+llvm::Error Executable::prepare() const {
+  return prepare(
+      llvm::to_vector(llvm::seq<unsigned>(0, manifest.kernels.size())));
 }
 
 llvm::Expected<std::unique_ptr<Invocation>>
@@ -56,6 +156,8 @@ Executable::bind(llvm::ArrayRef<Tensor> arguments) const {
     return arguments[argument];
   };
   if (llvm::Error error = checkSequences(manifest, *plan, read))
+    return std::move(error);
+  if (llvm::Error error = prepare(*plan))
     return std::move(error);
   auto arena = DeviceMemory::allocate(device, plan->arenaBytes);
   if (!arena)

@@ -160,6 +160,8 @@ Launcher::getPlan(llvm::ArrayRef<TensorView> arguments) {
     plan->footprints.push_back({bytes, bytes == elementBytes});
   }
   timer.finish(manifest.entry);
+  if (llvm::Error error = executable.prepare(plan->bound))
+    return std::move(error);
 
   std::lock_guard<std::mutex> lock(state->mutex);
   // Another thread may have made it meanwhile; then there are two, which is no

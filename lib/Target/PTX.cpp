@@ -97,28 +97,49 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
       passes.run(function, functions);
 }
 
-llvm::Expected<std::string> attn::translateToPTX(gpu::GPUModuleOp module,
-                                                 llvm::StringRef target) {
+struct attn::DeviceIR::Impl {
+  std::unique_ptr<llvm::TargetMachine> machine;
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> module;
+};
+
+attn::DeviceIR::DeviceIR(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
+attn::DeviceIR::DeviceIR(DeviceIR &&) = default;
+attn::DeviceIR::~DeviceIR() = default;
+
+llvm::Expected<attn::DeviceIR>
+attn::DeviceIR::translate(gpu::GPUModuleOp module, llvm::StringRef target) {
+  auto impl = std::make_unique<Impl>();
   auto machine = createTargetMachine(target);
   if (!machine)
     return machine.takeError();
-  llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> llvmModule =
-      translateModuleToLLVMIR(module, context);
-  if (!llvmModule)
+  impl->machine = std::move(*machine);
+  impl->module = translateModuleToLLVMIR(module, impl->context);
+  if (!impl->module)
     return makeError("the GPU module doesn't translate to LLVM IR");
-  llvmModule->setTargetTriple((*machine)->getTargetTriple());
-  llvmModule->setDataLayout((*machine)->createDataLayout());
-  optimize(*llvmModule, **machine);
+  impl->module->setTargetTriple(impl->machine->getTargetTriple());
+  impl->module->setDataLayout(impl->machine->createDataLayout());
+  return DeviceIR(std::move(impl));
+}
 
+llvm::Expected<std::string> attn::DeviceIR::emitPTX() && {
+  optimize(*impl->module, *impl->machine);
   CodeGenPassGate gate;
-  context.setOptPassGate(gate);
+  impl->context.setOptPassGate(gate);
   llvm::SmallString<0> ptx;
   llvm::raw_svector_ostream stream(ptx);
   llvm::legacy::PassManager passes;
-  if ((*machine)->addPassesToEmitFile(passes, stream, nullptr,
-                                      llvm::CodeGenFileType::AssemblyFile))
+  if (impl->machine->addPassesToEmitFile(passes, stream, nullptr,
+                                         llvm::CodeGenFileType::AssemblyFile))
     return makeError("LLVM can't emit PTX");
-  passes.run(*llvmModule);
+  passes.run(*impl->module);
   return std::string(ptx);
+}
+
+llvm::Expected<std::string> attn::translateToPTX(gpu::GPUModuleOp module,
+                                                 llvm::StringRef target) {
+  llvm::Expected<DeviceIR> ir = DeviceIR::translate(module, target);
+  if (!ir)
+    return ir.takeError();
+  return std::move(*ir).emitPTX();
 }

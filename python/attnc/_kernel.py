@@ -40,6 +40,18 @@ class Kernel:
         entry, variant, target = (self.manifest[key] for key in ("entry", "variant", "target"))
         return f"<attnc.Kernel {entry}: {variant} for {target} on {self.device_name}>"
 
+    def prepare(self):
+        """Makes all machine code now, so that no launch waits for it; returns the kernel.
+
+        Else a GPU's is made when a launch first needs it: a fused operator has
+        kernels for several lengths.
+        """
+        if library.attnc_prepare(self.handle):
+            raise last_error()
+        if remarks:
+            warn()
+        return self
+
     def __call__(self, *tensors, out=None, stream=None, captures_unchanged=False):
         """Runs one forward on the inputs; returns the output, or a tuple of them.
 

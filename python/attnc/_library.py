@@ -68,6 +68,7 @@ _SIGNATURES = {
     "attnc_release": (None, [ctypes.c_void_p]),
     "attnc_manifest": (ctypes.c_char_p, [ctypes.c_void_p]),
     "attnc_device_name": (ctypes.c_char_p, [ctypes.c_void_p]),
+    "attnc_prepare": (ctypes.c_int, [ctypes.c_void_p]),
     "attnc_output_shape": (
         ctypes.c_int,
         [

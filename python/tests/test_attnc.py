@@ -430,7 +430,7 @@ func.func @documents(%q: tensor<?x2x?x8xf32>, %k: tensor<?x2x?x8xf32>, %v: tenso
 
 class KernelTest(unittest.TestCase):
     def test_scalars(self):
-        kernel = attnc.compile(TEXT, target="cpu")
+        kernel = attnc.compile(TEXT, target="cpu").prepare()
         q, k, v = make(heads=2, dim=8)
         for scale in (0.25, 3, np.float32(1.5)):
             np.testing.assert_allclose(

@@ -161,7 +161,7 @@ TEST_F(CompiledKernelTest, CompilesAgainWhatIsDamagedOrUseless) {
   }
   EXPECT_EQ(recompile(), CompiledKernel::Origin::Compiled);
   EXPECT_EQ(recompile(), CompiledKernel::Origin::Disk);
-  ASSERT_EQ(getError(options.cache->store(key, {"no manifest", ""})), "");
+  ASSERT_EQ(getError(options.cache->store(key, {"no manifest", {""}})), "");
   EXPECT_EQ(recompile(), CompiledKernel::Origin::Compiled);
   // It has replaced what was useless.
   EXPECT_EQ(recompile(), CompiledKernel::Origin::Disk);

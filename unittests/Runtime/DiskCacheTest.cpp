@@ -55,18 +55,20 @@ TEST_F(DiskCacheTest, KeysDependOnEveryPartAndOnTheirBorders) {
 TEST_F(DiskCacheTest, FindsWhatWasStored) {
   const DiskCache cache(folder + "/made/by/store");
   EXPECT_FALSE(cache.lookup(key));
-  ASSERT_EQ(getError(cache.store(key, {"manifest", std::string("\0image", 6)})),
+  ASSERT_EQ(getError(cache.store(
+                key, {"manifest", {std::string("\0image", 6), "", "3"}})),
             "");
   auto found = cache.lookup(key);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->manifest, "manifest");
-  EXPECT_EQ(found->image, std::string("\0image", 6));
+  EXPECT_EQ(found->images,
+            (std::vector<std::string>{std::string("\0image", 6), "", "3"}));
   EXPECT_FALSE(cache.lookup(DiskCache::getKey({"b"})));
 }
 
 TEST_F(DiskCacheTest, NeverReturnsADamagedEntry) {
   const DiskCache cache(folder);
-  ASSERT_EQ(getError(cache.store(key, {"manifest", "image"})), "");
+  ASSERT_EQ(getError(cache.store(key, {"manifest", {"image"}})), "");
   const std::string whole = read(key);
   fuzz(whole, /*mutants=*/300, [&](const std::string &bytes) {
     if (bytes == whole)
@@ -88,12 +90,12 @@ TEST_F(DiskCacheTest, RemovesTheLeastRecentlyUsed) {
   auto getPart = [](int i) { return DiskCache::getKey({std::to_string(i)}); };
   const DiskCache cache(folder, /*maxBytes=*/3500);
   for (int i = 0; i < 3; ++i) {
-    ASSERT_EQ(getError(cache.store(getPart(i), {"", image})), "");
+    ASSERT_EQ(getError(cache.store(getPart(i), {"", {image}})), "");
     usleep(20000);
   }
   EXPECT_TRUE(cache.lookup(getPart(0)));
   usleep(20000);
-  ASSERT_EQ(getError(cache.store(getPart(3), {"", image})), "");
+  ASSERT_EQ(getError(cache.store(getPart(3), {"", {image}})), "");
   EXPECT_FALSE(cache.lookup(getPart(1)));
   for (int i : {0, 2, 3})
     EXPECT_TRUE(cache.lookup(getPart(i))) << i;
@@ -102,7 +104,7 @@ TEST_F(DiskCacheTest, RemovesTheLeastRecentlyUsed) {
 
 TEST_F(DiskCacheTest, ClearsWhatIsItsOwn) {
   const DiskCache cache(folder);
-  ASSERT_EQ(getError(cache.store(key, {"manifest", "image"})), "");
+  ASSERT_EQ(getError(cache.store(key, {"manifest", {"image"}})), "");
   write("note", "a file of someone else");
   {
     std::ofstream(folder + "/writing-12345678") << "left by a process";
@@ -118,7 +120,8 @@ TEST_F(DiskCacheTest, SaysWhyItCantStore) {
     std::ofstream(folder + "/file") << "no folder";
   }
   const DiskCache cache(folder + "/file");
-  EXPECT_TRUE(contains(getError(cache.store(key, {"", ""})), folder + "/file"));
+  EXPECT_TRUE(
+      contains(getError(cache.store(key, {"", {""}})), folder + "/file"));
   EXPECT_FALSE(cache.lookup(key));
 }
 
@@ -132,10 +135,10 @@ static int hammer(const std::string &folder, unsigned seed) {
     const std::string key = DiskCache::getKey({text});
     const std::string image(100 + 1000 * (text[0] - '0'), text[0]);
     if (auto found = cache.lookup(key)) {
-      wrong += found->manifest != text || found->image != image;
+      wrong += found->manifest != text || found->images != std::vector{image};
     } else {
       // Another process may be pruning the same entries.
-      llvm::consumeError(cache.store(key, {text, image}));
+      llvm::consumeError(cache.store(key, {text, {image}}));
     }
     if (i % 10 == 0)
       (void)truncate((folder + "/" + key + ".attnc").c_str(), random() % 300);

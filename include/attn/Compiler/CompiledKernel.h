@@ -41,9 +41,9 @@ Backend getBackend(const KernelOptions &options);
 llvm::Expected<std::shared_ptr<Device>>
 getSharedDevice(const KernelOptions &options);
 
-/// A loaded kernel (or kernel sequence). A handle: copies are the same kernel,
-/// which lives as long as one of them. Everything may be called from any
-/// thread.
+/// A compiled kernel (or kernel sequence). A handle: copies are the same
+/// kernel, which lives as long as one of them. Everything may be called from
+/// any thread.
 ///
 /// The process keeps the kernels that were compiled last, so that compiling the
 /// same again is a look-up; the disk cache keeps them beyond the process.
@@ -60,10 +60,18 @@ public:
   /// argument of the manifest; see Launcher. On the CPU it is complete on
   /// return. May be captured into a graph; the kernel must outlive it.
   ///
+  /// A GPU's machine code is made by the first launch that needs it: a fused
+  /// operator has kernels for several lengths, and a launch waits for its own.
+  /// After the first launch, a thread of the process goes on with the others.
+  ///
   /// Tensors that TMA can't access where they lie get another kernel, which
   /// the first such launch compiles.
   llvm::Error launch(Stream stream, llvm::ArrayRef<TensorView> arguments,
                      const LaunchOptions &options = {}) const;
+
+  /// Makes and loads the code of all kernels now, so that no launch will wait
+  /// for it. May be called again, which does nothing.
+  llvm::Error prepare() const;
 
   const Manifest &getManifest() const;
   /// As JSON.

@@ -17,8 +17,9 @@ namespace attn {
 struct CachedModule {
   /// docs/Manifest.md
   std::string manifest;
-  /// PTX, a cubin, or a relocatable object of the CPU.
-  std::string image;
+  /// PTX or cubins, of parts of the kernels, of which those that nobody needed
+  /// yet are empty; or one relocatable object of the CPU.
+  std::vector<std::string> images;
 };
 
 /// A folder with one file a compiled module, which processes share: entries

@@ -12,11 +12,45 @@ namespace attn {
 
 class Invocation;
 
+/// Makes the GPU code of an entry point's kernels when it is first needed, in
+/// parts that are loaded by themselves. Everything may be called from any
+/// thread.
+class KernelSource {
+public:
+  virtual ~KernelSource();
+
+  virtual unsigned getNumParts() const = 0;
+  /// The part that holds Manifest::kernels[kernel].
+  virtual unsigned getPart(unsigned kernel) const = 0;
+  /// Makes those of `parts` that aren't made yet.
+  virtual llvm::Error make(llvm::ArrayRef<unsigned> parts) = 0;
+  /// PTX or a cubin, of a part that is made.
+  virtual std::string getImage(unsigned part) const = 0;
+  /// Makes the image of a part anew, since the device refuses the one that it
+  /// has. Gives `refusal` back where no other way is left.
+  virtual llvm::Error remake(unsigned part, llvm::Error refusal) = 0;
+};
+
 /// A loaded entry point. The device must outlive it.
 class Executable {
 public:
   static llvm::Expected<std::unique_ptr<Executable>>
   create(Manifest manifest, const KernelCode &code, Device &device);
+
+  /// Its kernels are made and loaded by prepare().
+  static llvm::Expected<std::unique_ptr<Executable>>
+  createLazily(Manifest manifest, std::shared_ptr<KernelSource> source,
+               Device &device);
+
+  ~Executable();
+
+  /// Loads what isn't loaded yet of the kernels with such indices in the
+  /// manifest. Safe to call from any thread, also while a stream is captured.
+  llvm::Error prepare(llvm::ArrayRef<unsigned> kernels) const;
+  /// The kernels that `plan` launches.
+  llvm::Error prepare(const BoundPlan &plan) const;
+  /// All kernels.
+  llvm::Error prepare() const;
 
   /// Binds one tensor an argument of the manifest, in order; scalars are rank-0
   /// tensors. Refuses what the manifest or its checks don't allow, or with an
@@ -31,17 +65,25 @@ public:
   const Manifest &getManifest() const { return manifest; }
   Device &getDevice() const { return device; }
 
-  /// The kernel of Manifest::kernels[index].
-  LoadedKernel &getKernel(unsigned index) const { return *kernels[index]; }
+  /// The kernel of Manifest::kernels[index], which must be prepared, as those
+  /// of an Invocation are.
+  LoadedKernel &getKernel(unsigned index) const;
 
 private:
-  Executable(Manifest manifest, Device &device)
-      : manifest(std::move(manifest)), device(device) {}
+  struct Loaded;
+
+  Executable(Manifest manifest, std::shared_ptr<KernelSource> source,
+             unsigned numParts, Device &device);
+
+  llvm::Error addModule(std::unique_ptr<LoadedModule> module,
+                        unsigned part) const;
+  llvm::Error loadPart(unsigned part) const;
 
   Manifest manifest;
+  /// Null if all is loaded from the start.
+  std::shared_ptr<KernelSource> source;
   Device &device;
-  std::unique_ptr<LoadedModule> module;
-  std::vector<std::unique_ptr<LoadedKernel>> kernels;
+  std::unique_ptr<Loaded> loaded;
 };
 
 struct ProfileOptions {

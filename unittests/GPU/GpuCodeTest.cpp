@@ -1,0 +1,253 @@
+//===- GpuCodeTest.cpp - GPU kernels made when they are needed ------------===//
+
+#include "../../lib/Compiler/GpuCode.h"
+#include "../Runtime/TestUtils.h"
+#include "FakeGpu.h"
+#include "attn/Compiler/AttentionSpec.h"
+#include "attn/Compiler/Compiler.h"
+#include "attn/Runtime/Launcher.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include <future>
+#include <thread>
+
+using namespace attn;
+using namespace attn::test;
+
+namespace {
+
+constexpr int64_t kHeads = 2, kHeadDim = 64;
+constexpr llvm::StringLiteral kAssembled = "assembled\n";
+
+/// Instead of ptxas: puts a line in front of its input.
+class FakePtxas {
+public:
+  FakePtxas() {
+    int fd;
+    EXPECT_FALSE(llvm::sys::fs::createTemporaryFile("ptxas", "sh", fd, path));
+    llvm::raw_fd_ostream os(fd, /*shouldClose=*/true);
+    os << "#!/bin/sh\n"
+          "while [ $# -gt 0 ]; do\n"
+          "  [ \"$1\" = -o ] && out=$2 && in=$3\n"
+          "  shift\n"
+          "done\n"
+          "(echo assembled; cat \"$in\") > \"$out\"\n";
+    os.close();
+    EXPECT_FALSE(llvm::sys::fs::setPermissions(path, llvm::sys::fs::owner_all));
+    setenv("ATTNC_PTXAS", path.c_str(), /*overwrite=*/1);
+  }
+  ~FakePtxas() {
+    unsetenv("ATTNC_PTXAS");
+    llvm::sys::fs::remove(path);
+  }
+
+private:
+  llvm::SmallString<128> path;
+};
+
+class GpuCodeTest : public testing::Test {
+protected:
+  GpuCodeTest() {
+    AttentionSpec spec;
+    spec.numQueryHeads = spec.numKVHeads = kHeads;
+    spec.qkHeadDim = spec.vHeadDim = kHeadDim;
+    text = get(spec.print());
+    compileOptions.target = "sm_90a";
+    manifest = get(emitManifest(*get(lowerText()).module, compileOptions));
+  }
+
+  llvm::Expected<LoweredModule> lowerText() {
+    ++numLowered;
+    mlir::DialectRegistry registry;
+    mlir::attn::registerAttncDialects(registry);
+    LoweredModule result;
+    result.context = std::make_unique<mlir::MLIRContext>(
+        registry, mlir::MLIRContext::Threading::DISABLED);
+    auto module = mlir::parseSourceString<mlir::ModuleOp>(
+        text, result.context.get(), "kernel.mlir");
+    auto lowered = lower(*module, compileOptions);
+    if (!lowered)
+      return lowered.takeError();
+    result.module = std::move(*lowered);
+    return result;
+  }
+
+  GpuCode::Options getOptions() {
+    GpuCode::Options options;
+    options.target = compileOptions.target;
+    options.lower = [this] { return lowerText(); };
+    options.store = [this](std::vector<std::string> images) {
+      stored.push_back(std::move(images));
+      return llvm::Error::success();
+    };
+    return options;
+  }
+
+  std::shared_ptr<GpuCode> make(GpuCode::Options options) {
+    return std::make_shared<GpuCode>(get(Manifest::parse(manifest)),
+                                     std::move(options));
+  }
+
+  std::unique_ptr<Executable> load(std::shared_ptr<GpuCode> code) {
+    return get(Executable::createLazily(get(Manifest::parse(manifest)),
+                                        std::move(code), device));
+  }
+
+  /// Launches on queries of such a length.
+  std::string launch(const Executable &executable, int64_t length) {
+    Launcher launcher(executable);
+    const int64_t shape[] = {1, kHeads, length, kHeadDim};
+    const int64_t strides[] = {kHeads * length * kHeadDim, length * kHeadDim,
+                               kHeadDim, 1};
+    std::vector<TensorView> views;
+    for (intptr_t i = 1; i <= 4; ++i)
+      views.push_back(
+          {DType::BF16, shape, strides, reinterpret_cast<void *>(i << 32)});
+    return getError(launcher.launch({}, views));
+  }
+
+  /// The entries of what was loaded, in order.
+  std::vector<std::string> getLoaded() const {
+    std::vector<std::string> names;
+    for (llvm::StringRef image : device.images)
+      for (size_t at = 0;
+           (at = image.find(".entry ", at)) != llvm::StringRef::npos;)
+        names.push_back(image.substr(at += 7)
+                            .take_until([](char c) { return c == '('; })
+                            .str());
+    return names;
+  }
+
+  static size_t count(const std::vector<std::string> &images) {
+    return llvm::count_if(images, [](auto &image) { return !image.empty(); });
+  }
+
+  FakePtxas ptxas;
+  FakeGpu device;
+  std::string text, manifest;
+  CompileOptions compileOptions;
+  std::atomic<int> numLowered = 0;
+  /// What was given to be kept, each time.
+  std::vector<std::vector<std::string>> stored;
+};
+
+} // namespace
+
+TEST_F(GpuCodeTest, MakesWhatALaunchNeeds) {
+  auto code = make(getOptions());
+  auto executable = load(code);
+  EXPECT_TRUE(device.images.empty());
+  EXPECT_EQ(launch(*executable, 500), "");
+  EXPECT_EQ(getLoaded(),
+            (std::vector<std::string>{"fused_attn_wgmma_bf16_d64"}));
+  EXPECT_TRUE(llvm::StringRef(device.images[0]).starts_with(kAssembled));
+  ASSERT_EQ(stored.size(), 1u);
+  EXPECT_EQ(count(stored[0]), 1u);
+
+  // Again, and of other lengths of the same kernel: nothing.
+  EXPECT_EQ(launch(*executable, 500), "");
+  EXPECT_EQ(launch(*executable, 700), "");
+  EXPECT_EQ(device.images.size(), 1u);
+
+  // One query has a kernel of its own, for which nothing is lowered again.
+  EXPECT_EQ(launch(*executable, 1), "");
+  EXPECT_EQ(device.images.size(), 2u);
+  EXPECT_TRUE(contains(getLoaded()[1], "decode"));
+  EXPECT_EQ(numLowered, 2);
+
+  EXPECT_EQ(getError(executable->prepare()), "");
+  EXPECT_EQ(device.images.size(), code->getNumParts());
+  EXPECT_EQ(count(stored.back()), code->getNumParts());
+  // The kernels of the manifest, each once.
+  std::vector<std::string> loaded = getLoaded(), expected;
+  for (const Kernel &kernel : executable->getManifest().kernels)
+    expected.push_back(kernel.name);
+  llvm::sort(loaded);
+  llvm::sort(expected);
+  EXPECT_EQ(loaded, expected);
+}
+
+TEST_F(GpuCodeTest, CompletesWhatWasStored) {
+  EXPECT_EQ(launch(*load(make(getOptions())), 500), "");
+  device.images.clear();
+  numLowered = 0;
+
+  auto code = make(getOptions());
+  ASSERT_TRUE(code->setImages(stored[0]));
+  auto executable = load(code);
+  EXPECT_EQ(launch(*executable, 500), "");
+  EXPECT_EQ(numLowered, 0);
+  EXPECT_EQ(stored.size(), 1u);
+  EXPECT_EQ(launch(*executable, 1), "");
+  EXPECT_EQ(numLowered, 1);
+  EXPECT_EQ(device.images.size(), 2u);
+  EXPECT_EQ(count(stored.back()), 2u);
+
+  EXPECT_FALSE(make(getOptions())->setImages({"one too few"}));
+}
+
+TEST_F(GpuCodeTest, LeavesToTheDriverWhatItRefuses) {
+  device.refuses = [](llvm::StringRef image) {
+    return image.starts_with(kAssembled) || image == "useless";
+  };
+  auto code = make(getOptions());
+  // What the disk has is made anew first.
+  ASSERT_TRUE(code->setImages(
+      std::vector<std::string>(code->getNumParts(), "useless")));
+  auto executable = load(code);
+  EXPECT_EQ(launch(*executable, 500), "");
+  ASSERT_EQ(device.images.size(), 1u);
+  EXPECT_TRUE(contains(device.images[0], ".target sm_90a"));
+  EXPECT_FALSE(llvm::StringRef(device.images[0]).starts_with(kAssembled));
+  // It has replaced what was useless.
+  EXPECT_TRUE(llvm::is_contained(stored.back(), device.images[0]));
+
+  device.refuses = [](llvm::StringRef) { return true; };
+  EXPECT_EQ(launch(*executable, 1), "refused by the driver");
+  device.refuses = nullptr;
+  EXPECT_EQ(launch(*executable, 1), "");
+}
+
+TEST_F(GpuCodeTest, GoesOnInTheBackground) {
+  std::promise<void> completed;
+  GpuCode::Options options = getOptions();
+  options.continuesInBackground = true;
+  options.store = [&](std::vector<std::string> images) {
+    stored.push_back(images);
+    if (count(images) == images.size())
+      completed.set_value();
+    return llvm::Error::success();
+  };
+  auto executable = load(make(std::move(options)));
+  EXPECT_EQ(launch(*executable, 500), "");
+  ASSERT_EQ(completed.get_future().wait_for(std::chrono::minutes(2)),
+            std::future_status::ready);
+  // It is loaded by who needs it.
+  EXPECT_EQ(device.images.size(), 1u);
+  EXPECT_EQ(launch(*executable, 1), "");
+  EXPECT_EQ(device.images.size(), 2u);
+}
+
+TEST_F(GpuCodeTest, SaysWhyNothingIsStored) {
+  std::string reason;
+  GpuCode::Options options = getOptions();
+  options.store = [](auto) { return llvm::createStringError("disk full"); };
+  options.onStoreFailure = [&](llvm::StringRef text) { reason = text; };
+  EXPECT_EQ(launch(*load(make(std::move(options))), 500), "");
+  EXPECT_EQ(reason, "disk full");
+}
+
+TEST_F(GpuCodeTest, ThreadsWaitForOneAnother) {
+  auto executable = load(make(getOptions()));
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong = 0;
+  for (int i = 0; i < 6; ++i)
+    threads.emplace_back(
+        [&, i] { wrong += launch(*executable, i % 2 ? 500 : 1) != ""; });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(device.images.size(), 2u);
+  EXPECT_EQ(numLowered, 2);
+}
