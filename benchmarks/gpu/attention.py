@@ -11,8 +11,10 @@ hopper: for --target=sm_90a, all head dimensions, GQA and a sliding window
 against cuDNN (the window through cudnn-frontend, else compiled FlexAttention).
 ablation: for --target=sm_90a, the table's schedules with one flag changed at a
 time; a ratio below 1 is what the flag is worth.
-mods: score and mask rules against compiled FlexAttention, with the seconds to
-the first result of both.
+mods: score and mask rules against compiled FlexAttention, with the seconds from
+a rule to its first result of both, in this process with CUDA up and nothing in
+a cache (FlexAttention's block mask apart); ours takes libattnc.so as test/GPU's
+api.py does.
 skip: masks that hide half of the tiles and more, beside no mask.
 scoremods: trivial score_mods, beside none.
 fp8: for --target=sm_90a, q, k and v of e4m3 beside our own 16-bit kernel.

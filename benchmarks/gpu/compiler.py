@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import tempfile
-import time
 
 from manifest import launched_kernel
 
@@ -47,13 +46,6 @@ class Compiler:
             raise Refused(re.search(r"error: (.*)|$", result.stderr)[1] or result.stderr)
         result.check_returncode()
         return result.stderr
-
-    def cold_seconds(self, text, variant="fused"):
-        """Of a process that compiles it, whatever is in the folder."""
-        with tempfile.TemporaryDirectory() as folder:
-            start = time.perf_counter()
-            self._run(text, variant, os.path.join(folder, "program"))
-            return time.perf_counter() - start
 
     def compile_all(self, programs):
         """Of (text, variant), on all cores; those refused, {(text, variant): Refused}, are left for later."""
