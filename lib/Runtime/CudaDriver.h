@@ -74,6 +74,7 @@ constexpr int CU_STREAM_CAPTURE_MODE_RELAXED = 2;
     CUdevice)                                                                  \
   X(DevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", CUcontext *, CUdevice) \
   X(DevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2", CUdevice)         \
+  X(CtxGetCurrent, "cuCtxGetCurrent", CUcontext *)                             \
   X(CtxPushCurrent, "cuCtxPushCurrent_v2", CUcontext)                          \
   X(CtxPopCurrent, "cuCtxPopCurrent_v2", CUcontext *)                          \
   X(ModuleLoadDataEx, "cuModuleLoadDataEx", CUmodule *, const void *,          \
@@ -151,19 +152,25 @@ struct Driver {
 };
 
 /// Makes a context current during our calls only, so that the caller's own is
-/// never replaced.
+/// never replaced. Mostly it is the same one, which takes one call.
 class ScopedContext {
 public:
   ScopedContext(const Driver &driver, CUcontext context) : driver(driver) {
-    driver.CtxPushCurrent(context);
+    CUcontext current = nullptr;
+    isPushed =
+        driver.CtxGetCurrent(&current) != CUDA_SUCCESS || current != context;
+    if (isPushed)
+      driver.CtxPushCurrent(context);
   }
   ~ScopedContext() {
     CUcontext popped;
-    driver.CtxPopCurrent(&popped);
+    if (isPushed)
+      driver.CtxPopCurrent(&popped);
   }
 
 private:
   const Driver &driver;
+  bool isPushed;
 };
 
 /// Allows calls that a capture forbids by default, since they could belong to
