@@ -1,6 +1,7 @@
 //===- MaskData.cpp - What a mask reads, for maps of its tiles ------------===//
 
 #include "MaskData.h"
+#include "attn/Dialect/Attn/IR/AttnSupport.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/ADT/SetVector.h"
@@ -9,11 +10,7 @@
 using namespace ::attn;
 using namespace mlir;
 using mlir::attn::CaptureLoadOp;
-
-static std::string getArgumentName(func::FuncOp func, unsigned number) {
-  auto name = func.getArgAttrOfType<StringAttr>(number, "attn.name");
-  return name ? name.str() : "arg" + std::to_string(number);
-}
+using mlir::attn::getArgumentName;
 
 static bool hasArgument(func::FuncOp func, StringRef name) {
   for (unsigned number = 0; number < func.getNumArguments(); ++number)

@@ -28,7 +28,13 @@ void attn::printModRegion(OpAsmPrinter &printer, Operation *op,
   printer.printRegion(region, /*printEntryBlockArgs=*/false);
 }
 
-static bool isScalar(Type type) { return type.isIntOrIndexOrFloat(); }
+/// What every target computes with.
+static bool isRuleType(Type type) {
+  return type.isF32() || type.isF16() || type.isBF16() || type.isIndex() ||
+         type.isSignlessInteger(1) || type.isSignlessInteger(8) ||
+         type.isSignlessInteger(16) || type.isSignlessInteger(32) ||
+         type.isSignlessInteger(64);
+}
 
 /// A body op is legal if it computes scalars from scalars without effects.
 static LogicalResult verifyBodyOp(Operation &op, StringRef name,
@@ -43,8 +49,9 @@ static LogicalResult verifyBodyOp(Operation &op, StringRef name,
   for (Type type :
        llvm::concat<const Type>(SmallVector<Type>(op.getOperandTypes()),
                                 SmallVector<Type>(op.getResultTypes())))
-    if (!isScalar(type))
-      return op.emitOpError("must work on scalars in ")
+    if (!isRuleType(type))
+      return op.emitOpError("must work on i1, i8, i16, i32, i64, index, f16, "
+                            "bf16 or f32 in ")
              << name << ", not on " << type;
   return success();
 }

@@ -458,6 +458,17 @@ class KernelTest(unittest.TestCase):
             with self.assertRaisesRegex(attnc.AttncError, text):
                 attnc.compile(TEXT, **arguments)
 
+    def test_a_constant_index_past_a_capture(self):
+        first = "%five = arith.constant 5 : i32\n      %of_query = attn.capture_load %document[%five]"
+        text = DOCUMENTS.replace("%of_query = attn.capture_load %document[%q_idx]", first)
+        q, k, v = make(heads=2, dim=8, length=5)
+        out = np.full_like(q, 7)
+        with self.assertRaisesRegex(attnc.AttncError, "capture 'arg3', indexed by 5 in dimension 0, has no such element"):
+            attnc.compile(text, target="cpu")(q, k, v, np.zeros(5, np.int32), out=out)
+        self.assertTrue((out == 7).all())
+        with self.assertRaisesRegex(attnc.AttncError, "index -1 is out of range for dimension 0 of 'tensor<.xi32>'"):
+            attnc.compile(text.replace("constant 5", "constant -1"), target="cpu")
+
     def test_threads(self):
         wrong = []
 

@@ -220,6 +220,8 @@ def score_terms():
         variants = ("math", "fused") if score == "sum" else VARIANTS
         name = f"score-terms-{score}-{mask or 'all'}"
         yield Case(name, DTYPES[n % 3], 64, shape, score, mask, lse=True, variants=variants)
+    for dtype, shape in (("f32", SHAPES[3]), ("bf16", SHAPES[1])):
+        yield Case(f"score-terms-{dtype}-types", dtype, 64, shape, "types", lse=True)
     yield Case("score-terms-negative-scale", "f32", 64, (1, 2, 2, 40, 50), "sum", scale=-0.3, lse=True)
 
 

@@ -424,6 +424,73 @@ for _dims in ("bhqk", "1hqk", "b1qk", "b11k", "1h1k", "11qk", "bh11", "b1q1", "1
         SCORES[f"bias_{_dims}_{_dtype}"] = _bias(tuple(int(d) if d == "1" else d for d in _dims), _dtype)
 
 
+SCORES.update(
+    {
+        # In a dimension of size 1 every index reads the one element.
+        "constant_indices": (
+            """
+      %c0 = arith.constant 0 : i32
+      %c5 = arith.constant 5 : i32
+      %x = attn.capture_load %table[%c5, %c5] : {table} -> f32
+      %y = attn.capture_load %first[%c0, %kv_idx] : {first} -> f32
+      %z = arith.addf %s, %x : f32
+      %r = arith.addf %z, %y : f32""",
+            lambda s, b, h, i, j, nq, nk, table, first: s + table[5, 0] + first[0, j],
+            {"table": Capture("f32", (6, 1)), "first": Capture("f32", ("b", "k"))},
+        ),
+        # Every type that a rule may compute with.
+        "types": (
+            """
+      %k8 = arith.trunci %kv_idx : i32 to i8
+      %q16 = arith.trunci %q_idx : i32 to i16
+      %c300 = arith.constant 300 : i16
+      %p16 = arith.muli %q16, %c300 : i16
+      %kw = arith.extsi %k8 : i8 to i16
+      %sum16 = arith.addi %p16, %kw : i16
+      %q64 = arith.extsi %q_idx : i32 to i64
+      %c40 = arith.constant 40 : i64
+      %far = arith.shli %q64, %c40 : i64
+      %near64 = arith.shrsi %far, %c40 : i64
+      %near = arith.trunci %near64 : i64 to i32
+      %ki = arith.index_cast %kv_idx : i32 to index
+      %c2 = arith.constant 2 : index
+      %twice = arith.muli %ki, %c2 : index
+      %k2 = arith.index_cast %twice : index to i32
+      %odd = arith.trunci %kv_idx : i32 to i1
+      %kf16 = arith.sitofp %k8 : i8 to f16
+      %half = arith.constant 0.5 : f16
+      %f = arith.mulf %kf16, %half : f16
+      %f32 = arith.extf %f : f16 to f32
+      %one = arith.constant 1.0 : bf16
+      %none = arith.constant 0.0 : bf16
+      %parity = arith.select %odd, %one, %none : bf16
+      %bf32 = arith.extf %parity : bf16 to f32
+      %sum32 = arith.extsi %sum16 : i16 to i32
+      %d = arith.subi %sum32, %near : i32
+      %e = arith.addi %d, %k2 : i32
+      %ef = arith.sitofp %e : i32 to f32
+      %small = arith.constant 1.0e-4 : f32
+      %g = arith.mulf %ef, %small : f32
+      %tenth = arith.constant 0.01 : f32
+      %fs = arith.mulf %f32, %tenth : f32
+      %a = arith.addf %g, %fs : f32
+      %c = arith.addf %a, %bf32 : f32
+      %r = arith.addf %s, %c : f32""",
+            lambda s, b, h, i, j, nq, nk: s
+            + 1e-4 * (_signed(i * 300 + _signed(j, 8), 16) - i + 2 * j)
+            + 0.005 * _signed(j, 8)
+            + j % 2,
+        ),
+    }
+)
+
+
+def _signed(x, bits):
+    """What is left of an integer in so many bits."""
+    half = 2 ** (bits - 1)
+    return (x + half) % (2 * half) - half
+
+
 def _head_slopes(random, shape, case):
     """Steep both ways, none, and gentle."""
     return np.resize(np.array([12.0, -7.5, 0.0, 0.03125, -1.0, 300.0], np.float32), shape)

@@ -56,11 +56,12 @@ private:
   void writeCaptureLoad();
 
   StringRef pickInteger() {
-    return random.percent(85) ? "i32"
-                              : random.pick({"i1", "i8", "i64", "index"});
+    return random.percent(85)
+               ? "i32"
+               : random.pick({"i1", "i8", "i16", "i64", "index"});
   }
   StringRef pickFloat() {
-    return random.percent(85) ? "f32" : random.pick({"f16", "bf16", "f64"});
+    return random.percent(85) ? "f32" : random.pick({"f16", "bf16"});
   }
 
   /// A value of the type, written as a constant if there is none.
@@ -72,6 +73,15 @@ private:
     size_t recent = std::min<size_t>(known.size(), 4);
     return random.percent(60) ? known[known.size() - 1 - random.below(recent)]
                               : known[random.below(known.size())];
+  }
+  /// As above, but none of the constants that `isRefused` there.
+  std::string get(StringRef type, llvm::function_ref<bool(int64_t)> isRefused) {
+    while (true) {
+      std::string name = get(type);
+      auto constant = constants.find(name);
+      if (constant == constants.end() || !isRefused(constant->second))
+        return name;
+    }
   }
   std::string begin(StringRef type) {
     std::string name = "%v" + std::to_string(next++);
@@ -85,28 +95,33 @@ private:
     values[pending.first].push_back(pending.second);
   }
   void writeConstant(StringRef type) {
-    bool isFloat = type.contains('f');
-    begin(type);
+    std::string name = begin(type);
     os << "arith.constant ";
-    if (type == "i1")
-      os << random.pick({"true", "false"});
-    else if (isFloat)
+    if (type.contains('f'))
       os << random.pick({"0.0", "-0.0", "1.0", "-1.5", "0.125", "100.0",
                          "-30000.0", "6.0e-8"})
          << " : " << type;
-    else if (type == "i8")
-      os << random.pick({0, 1, -1, 127, -128}) << " : i8";
     else
-      os << random.pick(
-                {0, 1, -1, 2, 3, 16, 63, 64, 100, 2147483647, -2147483647 - 1})
-         << " : " << type;
+      os << (constants[name] = pickConstant(type)) << " : " << type;
     end();
+  }
+  int64_t pickConstant(StringRef type) {
+    if (type == "i1")
+      return random.pick({0, 1});
+    if (type == "i8")
+      return random.pick({0, 1, -1, 127, -128});
+    if (type == "i16")
+      return random.pick({0, 1, -1, 255, 32767, -32768});
+    return random.pick(
+        {0, 1, -1, 2, 3, 16, 63, 64, 100, 2147483647, -2147483647 - 1});
   }
 
   Random &random;
   llvm::raw_ostream &os;
   llvm::ArrayRef<Capture> captures;
   llvm::StringMap<std::vector<std::string>> values;
+  /// The integers among them that are constants.
+  llvm::StringMap<int64_t> constants;
   std::pair<std::string, std::string> pending;
   unsigned next = 0;
 };
@@ -118,7 +133,10 @@ void RegionWriter::writeIntegerOp() {
       random.pick({"addi", "subi", "muli", "andi", "ori", "xori", "maxsi",
                    "minsi", "maxui", "minui", "divsi", "remsi", "floordivsi",
                    "ceildivsi", "divui", "remui", "shli", "shrsi", "shrui"});
-  std::string lhs = get(type), rhs = get(type);
+  bool divides = name.contains("div") || name.contains("rem");
+  std::string lhs = get(type);
+  std::string rhs =
+      get(type, [&](int64_t value) { return divides && value == 0; });
   begin(type);
   os << "arith." << name << " " << lhs << ", " << rhs << " : " << type;
   end();
@@ -177,6 +195,8 @@ void RegionWriter::writeCast() {
                                     {"arith.trunci", "i64", "i32"},
                                     {"arith.trunci", "i32", "i8"},
                                     {"arith.extsi", "i8", "i32"},
+                                    {"arith.trunci", "i32", "i16"},
+                                    {"arith.extui", "i16", "i32"},
                                     {"arith.truncf", "f32", "bf16"},
                                     {"arith.truncf", "f32", "f16"},
                                     {"arith.extf", "f16", "f32"},
@@ -195,9 +215,8 @@ void RegionWriter::writeCaptureLoad() {
   const Capture &capture = random.pick(captures);
   std::string indices;
   for (StringRef size : capture.sizes) {
-    // Where all read one element, a constant other than 0 is an error.
     std::string index =
-        size == "1" ? random.pick({"%b", "%h", "%i", "%j"}).str() : get("i32");
+        get("i32", [&](int64_t value) { return size != "1" && value < 0; });
     indices += (indices.empty() ? "" : ", ") + index;
   }
   begin(capture.element);

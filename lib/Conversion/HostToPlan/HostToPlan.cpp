@@ -2,7 +2,7 @@
 
 #include "PlanExpr.h"
 #include "attn/Conversion/Passes.h"
-#include "attn/Dialect/Attn/IR/AttnOps.h"
+#include "attn/Dialect/Attn/IR/AttnSupport.h"
 #include "attn/Dialect/Tile/IR/TileOps.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -173,9 +173,7 @@ LogicalResult PlanBuilder::addArguments() {
   minBytes = maxIntermediateBytes = expr.constant(0);
   for (BlockArgument arg : func.getArguments()) {
     unsigned index = arg.getArgNumber();
-    auto name = func.getArgAttrOfType<StringAttr>(index, "attn.name");
-    if (!name)
-      name = builder.getStringAttr("arg" + Twine(index));
+    auto name = builder.getStringAttr(attn::getArgumentName(func, index));
     if (!names.insert(name.getValue()).second)
       return func.emitError("two arguments are named '")
              << name.getValue() << "'; give each its own attn.name";

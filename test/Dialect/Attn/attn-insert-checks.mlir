@@ -30,7 +30,7 @@ func.func @static(%x: tensor<1x2x8x64xf16>) -> tensor<1x2x8x64xf16> {
 // CHECK: %[[SIZE:.*]] = tensor.dim %[[C]], %c1
 // CHECK: %[[KEYS:.*]] = tensor.dim %[[Q]], %c2
 // CHECK: %[[ENOUGH:.*]] = arith.cmpi sge, %[[SIZE]], %[[KEYS]] : index
-// CHECK: cf.assert %[[ENOUGH]], "a capture indexed by kv_idx in dimension 1 is smaller than the key length"
+// CHECK: cf.assert %[[ENOUGH]], "capture 'arg1', indexed by kv_idx in dimension 1, is smaller than the key length"
 // CHECK-NOT: cf.assert
 func.func @captures(%q: tensor<1x2x?x64xf16>, %c: tensor<1x?x?xf32>) -> tensor<1x2x?x64xf16> {
   %r = attn.attention
@@ -40,6 +40,25 @@ func.func @captures(%q: tensor<1x2x?x64xf16>, %c: tensor<1x?x?xf32>) -> tensor<1
       %two = arith.constant 2 : i32
       %half = arith.divui %i, %two : i32
       %x = attn.capture_load %t[%b, %j, %half] : tensor<1x?x?xf32> -> f32
+      attn.yield %x : f32
+    } -> tensor<1x2x?x64xf16>
+  return %r : tensor<1x2x?x64xf16>
+}
+
+// The same holds for constants.
+// CHECK-LABEL: func.func @constant_index
+// CHECK-SAME: %[[Q:[a-z0-9]+]]: tensor<1x2x?x64xf16>, %[[C:[a-z0-9]+]]: tensor<1x?xf32>
+// CHECK: %[[SIZE:.*]] = tensor.dim %[[C]], %c1
+// CHECK: %[[ENOUGH:.*]] = arith.cmpi sgt, %[[SIZE]], %c5{{.*}} : index
+// CHECK: cf.assert %[[ENOUGH]], "capture 'table', indexed by 5 in dimension 1, has no such element there"
+// CHECK-NOT: cf.assert
+func.func @constant_index(%q: tensor<1x2x?x64xf16>, %c: tensor<1x?xf32> {attn.name = "table"}) -> tensor<1x2x?x64xf16> {
+  %r = attn.attention
+      ins(%q, %q, %q, %c : tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>, tensor<1x?xf32>)
+      outs(%q : tensor<1x2x?x64xf16>)
+    score_mod (%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<1x?xf32>) {
+      %five = arith.constant 5 : i32
+      %x = attn.capture_load %t[%five, %five] : tensor<1x?xf32> -> f32
       attn.yield %x : f32
     } -> tensor<1x2x?x64xf16>
   return %r : tensor<1x2x?x64xf16>

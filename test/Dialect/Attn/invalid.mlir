@@ -281,7 +281,7 @@ func.func @impure(%q: !q, %m: memref<f32>) -> !q {
 func.func @not_scalar(%q: !q) -> !q {
   %r = attn.attention ins(%q, %q, %q : !q, !q, !q) outs(%q : !q)
     score_mod (%s: f32, %b: i32, %h: i32, %i: i32, %j: i32) {
-      // expected-error@+1 {{must work on scalars in score_mod, not on 'vector<4xf32>'}}
+      // expected-error@+1 {{must work on i1, i8, i16, i32, i64, index, f16, bf16 or f32 in score_mod, not on 'vector<4xf32>'}}
       %a = arith.constant dense<1.0> : vector<4xf32>
       attn.yield %s : f32
     } -> !q
@@ -433,6 +433,64 @@ func.func @capture_type(%q: !q, %t: tensor<4xf16>) -> !q {
       // expected-error@+1 {{must yield the capture's element type 'f16'}}
       %x = attn.capture_load %c[%h] : tensor<4xf16> -> f32
       attn.yield %x : f32
+    } -> !q
+  return %r : !q
+}
+
+// -----
+
+!q = tensor<2x4x8x64xf32>
+func.func @capture_negative_index(%q: !q, %t: tensor<?xf32>) -> !q {
+  %r = attn.attention ins(%q, %q, %q, %t : !q, !q, !q, tensor<?xf32>) outs(%q : !q)
+    score_mod (%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %c: tensor<?xf32>) {
+      %minus_one = arith.constant -1 : i32
+      // expected-error@+1 {{index -1 is out of range for dimension 0 of 'tensor<?xf32>'}}
+      %x = attn.capture_load %c[%minus_one] : tensor<?xf32> -> f32
+      attn.yield %x : f32
+    } -> !q
+  return %r : !q
+}
+
+// -----
+
+!q = tensor<2x4x8x64xf32>
+func.func @divisor(%q: !q) -> !q {
+  %r = attn.attention ins(%q, %q, %q : !q, !q, !q) outs(%q : !q)
+    mask_mod (%b: i32, %h: i32, %i: i32, %j: i32) {
+      %zero = arith.constant 0 : i32
+      // expected-error@+1 {{'arith.remui' op divides by the constant 0}}
+      %x = arith.remui %j, %zero : i32
+      %keep = arith.cmpi eq, %x, %i : i32
+      attn.yield %keep : i1
+    } -> !q
+  return %r : !q
+}
+
+// -----
+
+!q = tensor<2x4x8x64xf32>
+func.func @f64(%q: !q) -> !q {
+  %r = attn.attention ins(%q, %q, %q : !q, !q, !q) outs(%q : !q)
+    score_mod (%s: f32, %b: i32, %h: i32, %i: i32, %j: i32) {
+      // expected-error@+1 {{must work on i1, i8, i16, i32, i64, index, f16, bf16 or f32 in score_mod, not on 'f64'}}
+      %wide = arith.extf %s : f32 to f64
+      %narrow = arith.truncf %wide : f64 to f32
+      attn.yield %narrow : f32
+    } -> !q
+  return %r : !q
+}
+
+// -----
+
+!q = tensor<2x4x8x64xf32>
+func.func @odd_integer(%q: !q) -> !q {
+  %r = attn.attention ins(%q, %q, %q : !q, !q, !q) outs(%q : !q)
+    mask_mod (%b: i32, %h: i32, %i: i32, %j: i32) {
+      // expected-error@+1 {{bf16 or f32 in mask_mod, not on 'i7'}}
+      %low = arith.trunci %i : i32 to i7
+      %x = arith.extui %low : i7 to i32
+      %keep = arith.cmpi eq, %x, %j : i32
+      attn.yield %keep : i1
     } -> !q
   return %r : !q
 }

@@ -2,6 +2,7 @@
 
 #include "attn/Dialect/Attn/IR/AttnOps.h"
 #include "attn/Dialect/ModRegion.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"
@@ -432,6 +433,19 @@ static LogicalResult verifyCaptureSizes(AttentionOp op) {
   return failure(result.wasInterrupted());
 }
 
+static LogicalResult verifyDivisors(AttentionOp op) {
+  WalkResult result = op.walk([](Operation *inner) {
+    if (!isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp,
+             arith::FloorDivSIOp, arith::CeilDivSIOp, arith::CeilDivUIOp>(
+            inner) ||
+        !matchPattern(inner->getOperand(1), m_Zero()))
+      return WalkResult::advance();
+    inner->emitOpError("divides by the constant 0");
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
 LogicalResult AttentionOp::verifyRegions() {
   Type f32 = Float32Type::get(getContext());
   Type i32 = IntegerType::get(getContext(), 32);
@@ -445,6 +459,8 @@ LogicalResult AttentionOp::verifyRegions() {
     return failure();
   if (hasMaskMod() && failed(verifyModRegion(getMaskMod(), "mask_mod", maskArgs,
                                              i1, isAttnModOp)))
+    return failure();
+  if (failed(verifyDivisors(*this)))
     return failure();
   return verifyCaptureSizes(*this);
 }
@@ -563,9 +579,10 @@ LogicalResult CaptureLoadOp::verify() {
            << type.getElementType();
   for (auto [dim, index] : llvm::enumerate(getIndices())) {
     APInt value;
-    if (type.isDynamicDim(dim) || !matchPattern(index, m_ConstantInt(&value)))
+    if (isBroadcast(dim) || !matchPattern(index, m_ConstantInt(&value)))
       continue;
-    if (value.isNegative() || value.sge(type.getDimSize(dim)))
+    bool isPast = !type.isDynamicDim(dim) && value.sge(type.getDimSize(dim));
+    if (value.isNegative() || isPast)
       return emitOpError("index ")
              << value.getSExtValue() << " is out of range for dimension " << dim
              << " of " << type;

@@ -83,6 +83,11 @@ LogicalResult attn::verifySupported(AttentionOp op) {
   return verifySizes(op);
 }
 
+std::string attn::getArgumentName(FunctionOpInterface func, unsigned number) {
+  auto name = func.getArgAttrOfType<StringAttr>(number, "attn.name");
+  return name ? name.str() : "arg" + std::to_string(number);
+}
+
 bool attn::isForDecode(Operation *kernel) {
   auto schedule =
       kernel->getAttrOfType<ScheduleAttr>(ScheduleAttr::getKernelAttrName());

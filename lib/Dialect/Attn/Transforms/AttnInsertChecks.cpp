@@ -1,6 +1,8 @@
 //===- AttnInsertChecks.cpp - Run-time checks of dynamic sizes ------------===//
 
+#include "attn/Dialect/Attn/IR/AttnSupport.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
+#include "mlir/IR/Matchers.h"
 
 namespace mlir::attn {
 #define GEN_PASS_DEF_ATTNINSERTCHECKS
@@ -59,6 +61,7 @@ struct AttnInsertChecksPass
       Value capture = op.getCaptures()[numCaptures - fromEnd];
       for (const CaptureBound &bound : load.getBounds())
         insertCaptureCheck(builder, load.getLoc(), capture, bound);
+      insertConstantChecks(builder, load, capture);
     });
   }
 
@@ -132,10 +135,47 @@ struct AttnInsertChecksPass
     Value isEnough = arith::CmpIOp::create(
         builder, loc, arith::CmpIPredicate::sge, size, needed);
     cf::AssertOp::create(builder, loc, isEnough,
-                         ("a capture indexed by " + bound.index +
-                          " in dimension " + Twine(bound.dim) +
-                          " is smaller than the " + bound.size)
+                         (describeCapture(capture) + ", indexed by " +
+                          bound.index + " in dimension " + Twine(bound.dim) +
+                          ", is smaller than the " + bound.size)
                              .str());
+  }
+
+  /// The verifier has looked at constant indices into static sizes.
+  static void insertConstantChecks(OpBuilder &builder, CaptureLoadOp load,
+                                   Value capture) {
+    auto type = dyn_cast<RankedTensorType>(capture.getType());
+    if (!type)
+      return;
+    Location loc = load.getLoc();
+    for (auto [dim, index] : llvm::enumerate(load.getIndices())) {
+      APInt value;
+      if (!type.isDynamicDim(dim) ||
+          !matchPattern(index, m_ConstantInt(&value)))
+        continue;
+      Value size = builder.createOrFold<tensor::DimOp>(loc, capture, dim);
+      Value last =
+          arith::ConstantIndexOp::create(builder, loc, value.getSExtValue());
+      Value isEnough = arith::CmpIOp::create(
+          builder, loc, arith::CmpIPredicate::sgt, size, last);
+      cf::AssertOp::create(builder, loc, isEnough,
+                           (describeCapture(capture) + ", indexed by " +
+                            Twine(value.getSExtValue()) + " in dimension " +
+                            Twine(dim) + ", has no such element there")
+                               .str());
+    }
+  }
+
+  static std::string describeCapture(Value capture) {
+    auto argument = dyn_cast<BlockArgument>(capture);
+    auto func =
+        argument
+            ? dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp())
+            : FunctionOpInterface();
+    if (!func)
+      return "a capture";
+    return "capture '" + attn::getArgumentName(func, argument.getArgNumber()) +
+           "'";
   }
 
   static void insertCheck(OpBuilder &builder, Location loc,

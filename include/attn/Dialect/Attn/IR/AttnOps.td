@@ -56,7 +56,8 @@ def AttentionOp : Attn_Op<"attention", [
     may be dynamic: one kernel serves all. The `scale` attribute defaults to
     1/sqrt(Dqk); any finite value is legal. `mask_mod` and `score_mod` get
     their indices as i32; `h` is the query head. Their bodies are pure scalar
-    `arith` and `math`, and may ask for the true lengths (`attn.q_len`,
+    `arith` and `math` on i1, i8, i16, i32, i64, index, f16, bf16 and f32, don't
+    divide integers by a constant 0, and may ask for the true lengths (`attn.q_len`,
     `attn.kv_len`). The regions are isolated from above, so that folding and CSE
     never tie them to the code around; each capture is one more argument of
     both regions, after the indices, and is read by `attn.capture_load`. A bias
@@ -263,7 +264,8 @@ def CaptureLoadOp : Attn_Op<"capture_load", [Pure]> {
     - In a dimension whose size is 1 in the type, every index reads its one
       element: it is broadcast.
     - In other dimensions, a negative index or one past the end reads 0. A
-      constant that does so is an error. An index that is just `b`, `h`,
+      constant that does so is an error: of the operator, or of the launch where
+      it is past a dynamic size. An index that is just `b`, `h`,
       `q_idx` or `kv_idx` needs a dimension of at least the number of sequences,
       the number of query heads, the query or the key length, which is checked
       before the launch where the sizes are dynamic. Lengths that only the
