@@ -42,6 +42,10 @@ attnc_profiler *attnc_profiler_create(const attnc_options *options) {
 
 void attnc_profiler_release(attnc_profiler *profiler) { delete profiler; }
 
+void attnc_profiler_set_command(attnc_profiler *profiler, const char *command) {
+  profiler->file.command = command ? command : "";
+}
+
 int attnc_profiler_begin(attnc_profiler *profiler, const char *name) {
   return report(
       profiler->profiler.begin(name, getBestTarget(*profiler->device)));

@@ -237,6 +237,8 @@ static void printEnvironment(llvm::raw_ostream &os, const ProfileFile &file) {
     os << ", " << *environment.clockMHz << " of " << *environment.maxClockMHz
        << " MHz";
   os << '\n';
+  if (!file.command.empty())
+    os << "  made by: " << file.command << '\n';
   os << "  bytes moved and FLOPs are analytic\n";
   if (environment.bandwidthBytesPerSecond)
     os << llvm::formatv("  measured: copies {0:F2} TB/s read and written",
@@ -302,8 +304,8 @@ static void printComparison(llvm::raw_ostream &os, const ProfileFile &file,
                             llvm::StringRef baseline) {
   const Comparison comparison = compareRegions(file, baseline);
   std::vector<Row> rows;
-  rows.push_back({"region", "us a call", "of " + comparison.baseline, "kernels",
-                  "copies", "moved", "idle", "main kernel", "path"});
+  rows.push_back({"region", "us a call", "of " + comparison.baseline, "spread*",
+                  "kernels", "copies", "moved", "idle", "main kernel", "path"});
   for (const Comparison::Row &row : comparison.rows) {
     const RegionSummary &summary = row.summary;
     const KernelSummary *kernel = summary.getMainKernel();
@@ -313,6 +315,7 @@ static void printComparison(llvm::raw_ostream &os, const ProfileFile &file,
     rows.push_back(
         {row.region->name, formatUs(summary.getWallUsPerCall()),
          row.ratio ? llvm::formatv("{0:F2} x", *row.ratio).str() : "-",
+         formatPercent(summary.getSpread()),
          formatCount(summary.getCountPerCall(DeviceActivity::Kernel)),
          formatCount(summary.getCountPerCall(DeviceActivity::Copy)),
          bytes ? formatBytes(std::llround(*bytes)) : "-",
@@ -322,6 +325,10 @@ static void printComparison(llvm::raw_ostream &os, const ProfileFile &file,
   }
   os << '\n';
   printKnown(os, rows);
+  if (llvm::any_of(comparison.rows, [](const Comparison::Row &row) {
+        return row.summary.getSpread();
+      }))
+    os << "* of the calls, (p90 - p10) / median\n";
 }
 
 bool attn::printProfile(llvm::raw_ostream &os, const ProfileFile &file,

@@ -238,19 +238,48 @@ summarizeHost(const std::map<HostActivity, std::vector<double>> &samples) {
   return summaries;
 }
 
+/// How long the calls of a phase took, if each runs the same on the device.
+static std::optional<Distribution>
+getCallTimes(std::vector<const DeviceRecord *> records, int64_t calls) {
+  // Fewer have no spread.
+  if (calls < 3 || records.empty() || records.size() % calls != 0)
+    return std::nullopt;
+  llvm::sort(records, [](const DeviceRecord *a, const DeviceRecord *b) {
+    return std::tuple(a->startNs, a->stream, a->endNs) <
+           std::tuple(b->startNs, b->stream, b->endNs);
+  });
+  const size_t perCall = records.size() / calls;
+  int64_t endNs = 0;
+  for (auto [index, record] : llvm::enumerate(records)) {
+    if (record->name != records[index % perCall]->name)
+      return std::nullopt;
+    endNs = std::max(endNs, record->endNs);
+  }
+  std::vector<double> times;
+  for (int64_t call = 0; call < calls; ++call) {
+    const int64_t nextNs =
+        call + 1 < calls ? records[(call + 1) * perCall]->startNs : endNs;
+    times.push_back(toUs(nextNs - records[call * perCall]->startNs));
+  }
+  return Distribution::of(std::move(times));
+}
+
 /// The device's side of `phase`.
 static void addDevice(RegionSummary &summary,
                       const ProfileEnvironment &environment,
                       const RegionProfile &region, const Phase &phase) {
   Aggregator aggregator(environment, region);
   std::vector<std::pair<int64_t, int64_t>> spans;
+  std::vector<const DeviceRecord *> records;
   for (const DeviceRecord &record : region.device) {
     if (!isIn(record, phase))
       continue;
+    records.push_back(&record);
     aggregator.add(record);
     spans.emplace_back(record.startNs, record.endNs);
   }
   summary.kernels = aggregator.finish();
+  summary.callUs = getCallTimes(std::move(records), phase.calls);
   double total = 0;
   for (const KernelSummary &kernel : summary.kernels)
     total += kernel.totalUs;
@@ -282,6 +311,12 @@ RegionSummary attn::summarize(const ProfileEnvironment &environment,
   if (const Phase *first = findPhase(region, kFirstPhase))
     summary.firstCallUs = toUs(first->endNs - first->startNs) / first->calls;
   return summary;
+}
+
+std::optional<double> RegionSummary::getSpread() const {
+  if (!callUs || callUs->median <= 0)
+    return std::nullopt;
+  return callUs->getSpread();
 }
 
 double RegionSummary::getCountPerCall(DeviceActivity activity) const {

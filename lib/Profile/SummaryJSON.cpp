@@ -73,6 +73,12 @@ void attn::writeSummary(json::OStream &os,
     os.attribute("overlap_us", summary.overlapUs);
     os.attribute("idle_us", summary.idleUs);
     os.attribute("first_call_us", toJSON(summary.firstCallUs));
+    if (const std::optional<Distribution> &call = summary.callUs)
+      os.attributeObject("call_us", [&] {
+        os.attribute("median", call->median);
+        os.attribute("p10", call->low);
+        os.attribute("p90", call->high);
+      });
     os.attribute("bytes_per_call", toJSON(summary.getBytesPerCall()));
     os.attributeArray("kernels", [&] {
       for (const KernelSummary &kernel : summary.kernels)
@@ -113,6 +119,7 @@ void attn::writeComparison(json::OStream &os, const Comparison &comparison) {
           os.attribute("region", json::fixUTF8(row.region->name));
           os.attribute("us_per_call", summary.getWallUsPerCall());
           os.attribute("ratio", toJSON(row.ratio));
+          os.attribute("spread", toJSON(summary.getSpread()));
           os.attribute("kernels_per_call",
                        summary.getCountPerCall(DeviceActivity::Kernel));
           os.attribute("copies_per_call",

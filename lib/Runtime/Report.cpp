@@ -22,6 +22,20 @@ TimeStats attn::summarize(llvm::ArrayRef<double> samples) {
   return {median, sorted.front(), sorted.back()};
 }
 
+/// Between the two samples that are nearest.
+static double getQuantile(llvm::ArrayRef<double> sorted, double fraction) {
+  const double position = fraction * (sorted.size() - 1);
+  const size_t below = static_cast<size_t>(position);
+  const size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (position - below) * (sorted[above] - sorted[below]);
+}
+
+Distribution Distribution::of(std::vector<double> samples) {
+  llvm::sort(samples);
+  return {getQuantile(samples, 0.5), getQuantile(samples, 0.1),
+          getQuantile(samples, 0.9)};
+}
+
 VariantReport VariantReport::failure(llvm::StringRef variant,
                                      llvm::StringRef target,
                                      llvm::Error error) {

@@ -6,6 +6,8 @@ import errno
 import json
 import os
 import secrets
+import shlex
+import sys
 
 from ._kernel import make_options
 from ._library import last_error, library
@@ -78,7 +80,8 @@ def profile(function, *, repeat=20, warmup=3, target="native", device=0):
     """Records what a function without arguments runs on the device.
 
     `function`: or a dictionary of several by name, to compare. Each is called
-    once, `warmup` times, and `repeat` times that are reported. On a GPU all
+    once, `warmup` times, and `repeat` times that are reported; the first is
+    what the others are compared with. On a GPU all
     kernels are seen, torch's as well; that needs CUPTI. Returns a Profile.
 
         print(attnc.profile({"ours": lambda: attnc.attention(q, k, v), "torch": lambda: sdpa(q, k, v)}))
@@ -93,6 +96,7 @@ def profile(function, *, repeat=20, warmup=3, target="native", device=0):
     if not profiler:
         raise last_error()
     try:
+        library.attnc_profiler_set_command(profiler, _get_command().encode(errors="replace"))
         for name, call in functions.items():
             _record(profiler, name, call, repeat, warmup)
         text = library.attnc_profiler_save(profiler)
@@ -101,6 +105,11 @@ def profile(function, *, repeat=20, warmup=3, target="native", device=0):
         return Profile(text)
     finally:
         library.attnc_profiler_release(profiler)
+
+
+def _get_command():
+    """What runs this program; before Python 3.10 its interpreter isn't known."""
+    return shlex.join(getattr(sys, "orig_argv", ["python3", *sys.argv]))
 
 
 def _record(profiler, name, call, repeat, warmup):

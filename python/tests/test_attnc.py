@@ -608,6 +608,7 @@ class ProfileTest(unittest.TestCase):
         self.assertRegex(profile.show_guesses("naive:copies=0"), r"naive:copies=0 +1 +wrong")
         self.assertIn("[hidden-copy]", str(profile))
         self.assertIn("In 7 layers", profile.show(layers=7))
+        self.assertIn("unittest", profile.data["command"])
 
     def test_knows_bytes_and_flops(self):
         q, k, v = self.tensors

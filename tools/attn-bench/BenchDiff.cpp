@@ -28,7 +28,7 @@ static Change compare(const BenchResult &before, const BenchResult &after,
   return Change::None;
 }
 
-static llvm::StringRef describe(Change change) {
+static llvm::StringRef describeChange(Change change) {
   switch (change) {
   case Change::None:
     return "";
@@ -109,7 +109,7 @@ bool attn::printDiff(llvm::raw_ostream &os, const BenchFile &before,
       same += change == Change::None || change == Change::NeverRan;
       table.addRow({old.getName(), result.backend, formatTime(result),
                     formatTime(*other), formatChange(result, *other),
-                    describe(change).str()});
+                    describeChange(change).str()});
     }
   }
   table.print(os);

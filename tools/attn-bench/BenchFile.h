@@ -7,6 +7,7 @@
 #ifndef ATTN_TOOLS_ATTNBENCH_BENCHFILE_H
 #define ATTN_TOOLS_ATTNBENCH_BENCHFILE_H
 
+#include "attn/Runtime/Report.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/raw_ostream.h"
 #include <map>
@@ -15,16 +16,6 @@
 #include <vector>
 
 namespace attn {
-
-/// Of samples, in their unit.
-struct Distribution {
-  double median, low, high;
-
-  /// The median with the first and the last tenth; `samples` isn't empty.
-  static Distribution of(std::vector<double> samples);
-  /// (high - low) / median
-  double getSpread() const { return (high - low) / median; }
-};
 
 /// One backend on one case.
 struct BenchResult {

@@ -1,11 +1,13 @@
 //===- BenchReport.cpp - Tables and pages of a benchmark ------------------===//
 
 #include "BenchReport.h"
+#include "attn/Profile/Findings.h"
 #include "attn/Profile/Html.h"
 #include "attn/Runtime/TextTable.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+#include <cmath>
 
 using namespace attn;
 
@@ -21,7 +23,7 @@ static std::vector<std::string> getColumns(const BenchFile &file) {
   std::vector<std::string> columns = {"shape",     "dtype",
                                       "mod",       "backend",
                                       "median us", "of " + file.baseline,
-                                      "spread",    "TFLOP/s",
+                                      "spread",    "dense FLOP/s",
                                       "moved",     "kernels"};
   if (file.isVerified)
     columns.push_back("error");
@@ -43,8 +45,8 @@ static std::vector<std::string> getCells(const BenchFile &file,
   cells.push_back(llvm::formatv("{0:F1}", time.median));
   cells.push_back(ratio ? llvm::formatv("{0:F2} x", *ratio).str() : "-");
   cells.push_back(llvm::formatv("{0:F1} %", 100 * time.getSpread()));
-  cells.push_back(
-      flops ? llvm::formatv("{0:F2}", *flops / time.median / 1e6).str() : "-");
+  cells.push_back(flops ? formatFlops(std::llround(*flops / time.median * 1e6))
+                        : "-");
   cells.push_back(result.bytes ? formatBytes(*result.bytes) : "-");
   cells.push_back(std::to_string(result.kernels));
   if (file.isVerified)
@@ -55,7 +57,8 @@ static std::vector<std::string> getCells(const BenchFile &file,
 
 static std::string describeRun(const BenchFile &file) {
   return llvm::formatv(
-      "{0}, {1}, {2}; {3} rounds in turns, {4}; spread: (p90 - p10) / median",
+      "{0}, {1}, {2}; {3} rounds in turns, {4}; spread: (p90 - p10) / median; "
+      "dense: both products in full, whatever the mask hides",
       file.device, file.target, file.date, file.rounds,
       file.isWarm ? "inputs may be in the cache" : "inputs not in the cache");
 }

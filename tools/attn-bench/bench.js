@@ -123,14 +123,14 @@ function getRefusals() {
 
 function addTable() {
   const columns = [["shape"], ["dtype", "text"], ["mod", "text"], ["backend", "text"], ["median us"], ["p10 us"], ["p90 us"],
-    [`of ${data.baseline}`], ["spread"], ["TFLOP/s"], ["moved"], ["kernels"], ["kernels of", "text"]];
+    [`of ${data.baseline}`], ["spread"], ["dense FLOP/s"], ["moved"], ["kernels"], ["kernels of", "text"]];
   if (data.verified) columns.push(["error"]);
   const hasClocks = data.cases.some((benchCase) => benchCase.results.some((result) => known(result.clock_mhz)));
   if (hasClocks) columns.push(["SM MHz"]);
   const rows = data.cases.flatMap((benchCase) => benchCase.results.map((result) => {
     const row = [benchCase.shape, benchCase.dtype, benchCase.mod, result.backend, fixed(result.median_us, 1),
       fixed(result.p10_us, 1), fixed(result.p90_us, 1), ratio(result.ratio),
-      timed(result) ? percent((result.p90_us - result.p10_us) / result.median_us) : "-", fixed(result.tflops, 2),
+      timed(result) ? percent((result.p90_us - result.p10_us) / result.median_us) : "-", known(result.tflops) ? flops(1e12 * result.tflops) : "-",
       bytes(result.bytes), integer(result.kernels), result.kernel_target || "-"];
     if (data.verified) row.push(known(result.error) ? result.error.toExponential(2) : "-");
     if (hasClocks) row.push(integer(result.clock_mhz));

@@ -121,6 +121,32 @@ TEST(SummaryTest, GuessesThePathFromTheName) {
   EXPECT_EQ(kernel.pathSource, "name");
 }
 
+TEST(SummaryTest, TellsCallsApart) {
+  // From the start of a call to that of the next: 30, 40, ..., 80.
+  RegionBuilder builder;
+  for (int call = 0; call < 6; ++call)
+    builder.kernel("qk", 10).kernel("pv", 15).idle(5 + 10 * call);
+  builder.phase("steady", 6);
+  const RegionSummary summary = summarize(makeCard(), builder.region);
+  ASSERT_TRUE(summary.callUs);
+  // The last one has nothing behind it: 30, 40, 50, 60, 70, 25.
+  EXPECT_NEAR(summary.callUs->median, 45, 1e-9);
+  EXPECT_NEAR(summary.callUs->low, 27.5, 1e-9);
+  EXPECT_NEAR(summary.callUs->high, 65, 1e-9);
+  EXPECT_NEAR(*summary.getSpread(), 37.5 / 45, 1e-9);
+
+  // Calls that don't run the same have no boundaries.
+  builder.region.phases.back().calls = 4;
+  EXPECT_FALSE(summarize(makeCard(), builder.region).callUs);
+  builder.region.phases.back().calls = 6;
+  std::swap(builder.region.device[2].name, builder.region.device[3].name);
+  EXPECT_FALSE(summarize(makeCard(), builder.region).callUs);
+  // Two have no spread.
+  RegionBuilder two;
+  two.kernel("k", 10).kernel("k", 12).phase("steady", 2);
+  EXPECT_FALSE(summarize(makeCard(), two.region).getSpread());
+}
+
 TEST(SummaryTest, TakesEmptyRegions) {
   const RegionSummary summary = summarize(makeCard(), RegionProfile());
   EXPECT_EQ(summary.wallUs, 0);

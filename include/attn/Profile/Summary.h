@@ -62,8 +62,13 @@ struct RegionSummary {
   /// Of the whole region: what came before the steady phase.
   std::map<HostActivity, HostSummary> setup;
   std::optional<double> firstCallUs;
+  /// Of one call, from its start on the device to the next one's; nothing where
+  /// calls can't be told apart.
+  std::optional<Distribution> callUs;
 
   double getWallUsPerCall() const { return wallUs / calls; }
+  /// Of the calls, (p90 - p10) / median.
+  std::optional<double> getSpread() const;
   /// Launches of one kind a call.
   double getCountPerCall(DeviceActivity activity) const;
   /// Bytes that kernels and copies move a call, if known of all.

@@ -18,6 +18,16 @@ struct TimeStats {
 /// `samples` has one element or more.
 TimeStats summarize(llvm::ArrayRef<double> samples);
 
+/// Of samples, in their unit.
+struct Distribution {
+  double median, low, high;
+
+  /// The median with the first and the last tenth; `samples` isn't empty.
+  static Distribution of(std::vector<double> samples);
+  /// (high - low) / median
+  double getSpread() const { return (high - low) / median; }
+};
+
 /// All steps of one name in a forward, taken together.
 struct KernelReport {
   std::string name;

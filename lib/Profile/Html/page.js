@@ -14,18 +14,23 @@ function el(tag, attributes = {}, ...children) {
   return node;
 }
 
-/** A table whose first column says what a row is of; columns: [title, "text" or nothing]. */
+/**
+ * A table whose first column says what a row is of; columns: [title, "text" or nothing]. Where there is little room, a
+ * row is a card whose cells bring their titles; the roles say to screen readers that it still is a table.
+ */
 function table(caption, columns, rows) {
   const cell = (tag, index, content, attributes) => {
-    const kind = index ? columns[index][1] : "text";
-    return el(tag, kind ? { ...attributes, class: kind } : attributes, ...[content].flat());
+    const kinds = [index ? columns[index][1] : "text", content === "-" && "unknown", content.length > 12 && "wide"];
+    const names = kinds.filter(Boolean).join(" ");
+    return el(tag, names ? { ...attributes, class: names } : attributes, ...[content].flat());
   };
-  const head = columns.map(([title], index) => cell("th", index, title, { scope: "col" }));
+  const head = columns.map(([title], index) => cell("th", index, title, { scope: "col", role: "columnheader" }));
   const body = rows.map((row) =>
-    el("tr", {}, ...row.map((content, index) =>
-      index ? cell("td", index, content, {}) : cell("th", 0, content, { scope: "row" }))));
-  const made = el("table", {}, el("caption", {}, caption),
-    el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...body));
+    el("tr", { role: "row" }, ...row.map((content, index) =>
+      index ? cell("td", index, content, { role: "cell", "data-title": columns[index][0] })
+        : cell("th", 0, content, { scope: "row", role: "rowheader" }))));
+  const made = el("table", { role: "table" }, el("caption", {}, caption),
+    el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, ...head)), el("tbody", { role: "rowgroup" }, ...body));
   return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, made);
 }
 
@@ -112,6 +117,8 @@ const integer = (value) => known(value) ? String(value) : "-";
 const sizes = (list) => known(list) ? list.join("x").replace(/(x1)+$/, "") : "-";
 /** "8", "0.5" */
 const perCall = (value) => Number.isInteger(value) ? String(value) : value.toFixed(1);
+/** "1 kernel", "5 kernels", "no copies" */
+const counted = (value, one, many) => value === 0 ? `no ${many}` : `${perCall(value)} ${value === 1 ? one : many}`;
 
 /** Names of templates run to thousands of characters. */
 function shorten(name, length) {

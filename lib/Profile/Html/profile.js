@@ -4,6 +4,7 @@ const environment = data.environment;
 const regions = data.regions;
 const comparison = data.comparison;
 const isGPU = environment.is_gpu;
+const SOURCES = { cupti: "CUPTI", events: "CUDA events", "host clock": "the host's clock" };
 
 // --- roles ------------------------------------------------------------------
 
@@ -42,15 +43,15 @@ function addSummary() {
     el("div", { class: "value" }, duration(row.us_per_call)),
     el("div", { class: "note" },
       (regions.length > 1 && known(row.ratio) ? `${ratio(row.ratio)} ${comparison.baseline}, ` : "")
-      + `${perCall(row.kernels_per_call)} kernels, ${perCall(row.copies_per_call)} copies`)));
+      + `${counted(row.kernels_per_call, "kernel", "kernels")}, ${counted(row.copies_per_call, "copy", "copies")}`)));
   const numbers = table("The regions side by side",
-    [["region"], ["us a call"], [`of ${comparison.baseline}`], ["kernels"], ["copies"], ["moved"], ["idle"],
+    [["region"], ["us a call"], [`of ${comparison.baseline}`], ["spread"], ["kernels"], ["copies"], ["moved"], ["idle"],
       ["main kernel", "text"], ["path", "text"]],
-    comparison.rows.map((row) => [row.region, fixed(row.us_per_call, 1), ratio(row.ratio),
+    comparison.rows.map((row) => [row.region, fixed(row.us_per_call, 1), ratio(row.ratio), percent(row.spread),
       perCall(row.kernels_per_call), perCall(row.copies_per_call), bytes(row.bytes_per_call),
       percent(row.idle_fraction), known(row.main_kernel) ? shorten(row.main_kernel, 64) : "-", row.path || "-"]));
   section("summary", "Summary",
-    el("p", { class: "note" }, "Wall time of a call in the steady phase. Bytes and FLOPs are analytic."),
+    el("p", { class: "note" }, "Wall time of a call in the steady phase. Spread: (p90 - p10) / median of the calls. Bytes and FLOPs are analytic."),
     el("div", { class: "cards" }, ...cards), numbers);
 }
 
@@ -63,8 +64,7 @@ function addFindings() {
   const made = section("findings", "What the data says");
   for (const region of regions) {
     const items = region.summary.findings.map((finding) => el("li", {},
-      ...costOf(finding),
-      el("span", { class: "chip" }, finding.rule), finding.text));
+      el("div", { class: "head" }, el("span", { class: "chip" }, finding.rule), ...costOf(finding)), finding.text));
     made.append(el("h3", {}, region.name), items.length
       ? el("ul", { class: "findings" }, ...items)
       : el("p", { class: "muted" }, "Nothing stands out."));
@@ -80,7 +80,7 @@ function addExpectations() {
   section("guesses", "Guesses",
     el("p", {}, wrong ? `${wrong} of ${rows.length} are wrong.` : `All ${rows.length} are right.`),
     table("What was expected and what was measured",
-      [["expected"], ["region", "text"], ["measured"], ["", "text"]], rows));
+      [["expected"], ["region", "text"], ["measured"], ["guess", "text"]], rows));
 }
 
 // --- time by kernel ---------------------------------------------------------
@@ -180,7 +180,7 @@ function addKernels() {
       kernel.occupancy_limit ?? "-", percent(kernel.computed_occupancy), fixed(kernel.waves, 2),
     ]);
     made.append(el("h3", {}, `${region.name} (${region.target})`),
-      el("p", { class: "note" }, [`Times by ${region.source}`, region.warm ? "inputs may be in the cache" : "",
+      el("p", { class: "note" }, [`Times by ${SOURCES[region.source] ?? region.source}`, region.warm ? "inputs may be in the cache" : "",
         `${summary.calls} calls`].filter(Boolean).join(", ") + "."),
       rows.length ? table(`Kernels of ${region.name}`, ...withoutUnknown(columns, rows))
         : el("p", { class: "muted" }, "Nothing was seen on the device."),

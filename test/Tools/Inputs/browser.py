@@ -19,6 +19,7 @@ document.documentElement.dataset.probe = JSON.stringify({
       labels: chart.data.labels, data: chart.data.datasets.map((dataset) => dataset.data) };
   }),
   wide: document.documentElement.scrollWidth > innerWidth,
+  cut: [...document.querySelectorAll(".scroll")].filter((box) => box.scrollWidth > box.clientWidth).length,
   background: getComputedStyle(document.body).backgroundColor,
 });
 </script></body>"""

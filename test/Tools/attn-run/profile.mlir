@@ -1,6 +1,8 @@
 // Every variant is recorded, saved, and shown again as it was.
 // RUN: attn-run %s --target=cpu --variant=all --repeat=2 --shapes=1x2x70x16,1x2x70x16,1x2x70x16 --profile=%t.json --trace=%t.trace.json --layers=4 > %t.out
 // RUN: FileCheck %s < %t.out
+// RUN: FileCheck %s --check-prefix=COMMAND < %t.out
+// COMMAND: made by: {{.*}}attn-run {{.*}}profile.mlir --target=cpu --variant=all
 // RUN: sed '1,/^$/d' %t.out > %t.shown
 // RUN: attn-prof %t.json --layers=4 | diff %t.shown -
 // RUN: %python %S/Inputs/check_profile.py %t.json %t.trace.json

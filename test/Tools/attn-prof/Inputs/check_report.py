@@ -117,6 +117,7 @@ def main():
         assert page.counts[part] == int(count), (part, page.counts[part])
     phone = browse(report, "--window-size=390,844", "--blink-settings=preferredColorScheme=0")
     assert phone.probe["background"] != page.probe["background"], "no dark theme"
+    assert phone.probe["cut"] == 0, "a phone doesn't show all of a table"
 
 
 main()
