@@ -6,6 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Target/ScheduleTable.h"
+#include "attn/Analysis/ScalarInterpreter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -44,7 +47,9 @@ static constexpr ScheduleRow kTable[] = {
     {"sm_90a",  16,  128, MaskKind::With,    kAnyLength, 192,  64,  4,     16, RolePipeline::Overlap, true,  true,      2, true,  kPairsOfIntegers},
     {"sm_90a",  16,   64, MaskKind::Any,     kAnyLength, 128, 128,  4,     12, RolePipeline::Overlap, true,  true,      2, true,  kByPosition},
     {"sm_90a",  16,  128, MaskKind::Any,     kAnyLength, 128,  96,  3,     12, RolePipeline::Overlap, true,  true,      1, true,  kByPosition},
+    {"sm_90a",  16,   64, MaskKind::Window,  kAnyLength, 192,  64,  4,     16, RolePipeline::Overlap, true,  true,      2, true},
     {"sm_90a",  16,   64, MaskKind::Any,     kAnyLength, 192, 128,  4,     16, RolePipeline::Overlap, true,  true,      2, true},
+    {"sm_90a",  16,  128, MaskKind::Window,  kAnyLength, 192,  64,  4,     16, RolePipeline::Overlap, true,  true,      2, true},
     {"sm_90a",  16,  128, MaskKind::Without, kAnyLength, 192,  64,  4,     16, RolePipeline::Overlap, true,  true,      2, true},
     {"sm_90a",  16,  128, MaskKind::With,          4096, 192,  64,  4,     16, RolePipeline::Overlap, true,  true,      2, true},
     {"sm_90a",  16,  128, MaskKind::With,    kAnyLength, 192,  64,  5,     16, RolePipeline::Overlap, true,  true,      1, false},
@@ -66,7 +71,8 @@ static constexpr ScheduleRow kTable[] = {
 
 // A program of one warp has all 16 rows of a matrix instruction; what it lacks
 // in bytes under way, its neighbours on the multiprocessor have. sm_90a's for
-// D=128 is chosen by time (docs/Benchmarks.md), the others by those bytes.
+// 16 rows are chosen by time (docs/Benchmarks.md): 96 KiB a multiprocessor are
+// best, twice that up to 15 % worse. The others are chosen by those bytes.
 static constexpr DecodeRow kDecodeTable[] = {
     // target   bits  D    rows   m   n  stages  warps  programs an SM
     {"cpu",     16,  576,    64, 16, 64,  1,      1,     1},
@@ -82,11 +88,11 @@ static constexpr DecodeRow kDecodeTable[] = {
     {"sm_80",   32,  128,    16, 16, 16,  2,      1,     4},
     {"sm_80",   32,  256,    16, 16, 16,  2,      1,     2},
     {"sm_80",   32,  576,    16, 16, 16,  2,      1,     1},
-    {"sm_90a",  16,   64,    16, 16, 64,  3,      1,     4},
-    {"sm_90a",  16,   96,    16, 16, 64,  2,      1,     4},
-    {"sm_90a",  16,  128,    16, 16, 64,  3,      1,     2},
-    {"sm_90a",  16,  192,    16, 16, 16,  3,      1,     5},
-    {"sm_90a",  16,  256,    16, 16, 32,  2,      1,     3},
+    {"sm_90a",  16,   64,    16, 16, 64,  3,      1,     2},
+    {"sm_90a",  16,   96,    16, 16, 64,  2,      1,     2},
+    {"sm_90a",  16,  128,    16, 16, 32,  3,      1,     2},
+    {"sm_90a",  16,  192,    16, 16, 16,  3,      1,     3},
+    {"sm_90a",  16,  256,    16, 16, 32,  2,      1,     2},
     {"sm_90a",  16,  576,    16, 16, 16,  2,      1,     3},
     {"sm_90a",  16,  128,   128, 64, 64,  2,      4,     2},
     {"sm_90a",  16,  256,   128, 64, 32,  2,      4,     2},
@@ -166,12 +172,70 @@ static bool includes(CaptureKind kind, CaptureKind own) {
          (kind == CaptureKind::ByPosition && own != CaptureKind::Any);
 }
 
+/// Whether the mask shows a query the key that lies `distance` behind it, of
+/// queries and keys that are many more than that.
+static FailureOr<bool> isVisible(Region &mask, int64_t distance) {
+  constexpr int64_t kLength = 1 << 28;
+  tile::ScalarInterpreter interpreter;
+  // Batch and head are the first.
+  const int64_t position[] = {0, 0, kLength / 2, kLength / 2 - distance};
+  for (auto [argument, value] :
+       llvm::zip(mask.getArguments().take_front(4), position))
+    interpreter.set(argument, value);
+  mask.walk([&](Operation *op) {
+    if (isa<QLenOp, KVLenOp>(op))
+      interpreter.set(op->getResult(0), kLength);
+  });
+  FailureOr<int64_t> visible =
+      interpreter.evaluate(mask.front().getTerminator()->getOperand(0));
+  if (failed(visible))
+    return failure();
+  return *visible != 0;
+}
+
+/// Whether the mask is integer arithmetic on positions and lengths that always
+/// has a value. Divisions, which make patterns, aren't taken.
+static bool isPlainArithmetic(Region &mask) {
+  auto isInteger = [](Type type) { return type.isInteger(); };
+  WalkResult result = mask.walk([&](Operation *op) {
+    bool isTaken = isa<QLenOp, KVLenOp, YieldOp, math::AbsIOp>(op) ||
+                   (isa<arith::ArithDialect>(op->getDialect()) &&
+                    !isa<arith::CeilDivSIOp, arith::CeilDivUIOp, arith::DivSIOp,
+                         arith::DivUIOp, arith::FloorDivSIOp, arith::RemSIOp,
+                         arith::RemUIOp>(op));
+    bool hasIntegers = llvm::all_of(op->getOperandTypes(), isInteger) &&
+                       llvm::all_of(op->getResultTypes(), isInteger);
+    return isTaken && hasIntegers ? WalkResult::advance()
+                                  : WalkResult::interrupt();
+  });
+  return !result.wasInterrupted();
+}
+
+MaskKind attn::getMaskKind(AttentionOp op) {
+  constexpr int64_t kFar = 1 << 20;
+  if (!op.hasMaskMod())
+    return MaskKind::Without;
+  if (!isPlainArithmetic(op.getMaskMod()))
+    return MaskKind::With;
+  bool seesFar =
+      llvm::any_of(ArrayRef<int64_t>{-kFar, kFar}, [&](int64_t distance) {
+        FailureOr<bool> visible = isVisible(op.getMaskMod(), distance);
+        return failed(visible) || *visible;
+      });
+  return seesFar ? MaskKind::With : MaskKind::Window;
+}
+
+/// Whether a row for `kind` serves a mask that is of kind `own`.
+static bool includes(MaskKind kind, MaskKind own) {
+  return kind == MaskKind::Any || kind == own ||
+         (kind == MaskKind::With && own == MaskKind::Window);
+}
+
 bool ScheduleRow::serves(AttentionOp op, const TargetInfo &info) const {
   return target == info.name && includes(captures, getCaptureKind(op)) &&
          elementBits == op.getElementType().getIntOrFloatBitWidth() &&
          std::max(op.getQKHeadDim(), op.getVHeadDim()) <= maxHeadDim &&
-         (mask == MaskKind::Any ||
-          mask == (op.hasMaskMod() ? MaskKind::With : MaskKind::Without));
+         includes(mask, getMaskKind(op));
 }
 
 /// Of the output, whose rows a warp holds in registers.

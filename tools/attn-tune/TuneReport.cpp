@@ -38,6 +38,8 @@ static llvm::StringRef getMaskName(mlir::attn::MaskKind mask) {
     return "MaskKind::Without";
   case mlir::attn::MaskKind::With:
     return "MaskKind::With";
+  case mlir::attn::MaskKind::Window:
+    return "MaskKind::Window";
   }
   llvm_unreachable("unknown mask kind");
 }

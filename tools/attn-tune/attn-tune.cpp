@@ -189,10 +189,9 @@ llvm::Error TuneTool::tune() {
   if (!row)
     return row.takeError();
   report.row = *row;
-  // What is measured is this head dimension, with or without a mask.
+  // What is measured is this head dimension and kind of mask.
   report.row.maxHeadDim = std::max(op.getQKHeadDim(), op.getVHeadDim());
-  report.row.mask = op.hasMaskMod() ? mlir::attn::MaskKind::With
-                                    : mlir::attn::MaskKind::Without;
+  report.row.mask = mlir::attn::getMaskKind(op);
   report.row.captures = mlir::attn::getCaptureKind(op);
   auto candidates = chooseCandidates(*row, getQueryLength());
   if (!candidates)

@@ -21,6 +21,20 @@ constexpr char kCausal[] = R"mlir(
       attn.yield %visible : i1
     })mlir";
 
+/// A window of 512 keys up to the query, that of the last key if there are
+/// fewer queries.
+constexpr char kWindow[] = R"mlir(
+    mask_mod (%b: i32, %h: i32, %q_idx: i32, %kv_idx: i32{0}) {{
+      %q_len = attn.q_len : i32
+      %kv_len = attn.kv_len : i32
+      %shift = arith.subi %kv_len, %q_len : i32
+      %position = arith.addi %q_idx, %shift : i32
+      %distance = arith.subi %position, %kv_idx : i32
+      %size = arith.constant 512 : i32
+      %visible = arith.cmpi ult, %distance, %size : i32
+      attn.yield %visible : i1
+    })mlir";
+
 /// The captures of a row that is for them: a bias of each score.
 constexpr char kBiasType[] = ", tensor<?x8x{0}x?x{1}>";
 constexpr char kBias[] = R"mlir(
@@ -61,16 +75,36 @@ StringRef getName(CaptureKind kind) {
 struct Problem {
   const ScheduleRow *row;
   const char *element;
-  bool isMasked;
+  MaskKind mask;
 };
+
+StringRef getName(MaskKind kind) {
+  switch (kind) {
+  case MaskKind::Any:
+  case MaskKind::Without:
+    return "";
+  case MaskKind::With:
+    return "_masked";
+  case MaskKind::Window:
+    return "_window";
+  }
+  llvm_unreachable("unknown kind");
+}
+
+/// Of that kind and no narrower one, in a format for further arguments.
+StringRef getMask(MaskKind kind) {
+  if (kind == MaskKind::With)
+    return kCausal;
+  return kind == MaskKind::Window ? kWindow : "";
+}
 
 std::string getName(const Problem &problem) {
   const ScheduleRow &row = *problem.row;
   std::string queries =
       row.maxQLen == kAnyLength ? "" : "_q" + std::to_string(row.maxQLen);
-  return llvm::formatv(
-      "{0}_{1}_d{2}{3}{4}{5}", row.target, problem.element, row.maxHeadDim,
-      queries, problem.isMasked ? "_masked" : "", getName(row.captures));
+  return llvm::formatv("{0}_{1}_d{2}{3}{4}{5}", row.target, problem.element,
+                       row.maxHeadDim, queries, getName(problem.mask),
+                       getName(row.captures));
 }
 
 void PrintTo(const Problem &problem, std::ostream *os) {
@@ -95,11 +129,12 @@ std::vector<Problem> getProblems(bool isGPU) {
       elements = {"f32"};
     if (row.elementBits == 8)
       elements = {"f8E4M3FN", "f8E5M2"};
+    SmallVector<MaskKind, 2> masks = {row.mask};
+    if (row.mask == MaskKind::Any)
+      masks = {MaskKind::Without, MaskKind::With};
     for (const char *element : elements)
-      for (bool isMasked : {false, true})
-        if (row.mask == MaskKind::Any ||
-            row.mask == (isMasked ? MaskKind::With : MaskKind::Without))
-          problems.push_back({&row, element, isMasked});
+      for (MaskKind mask : masks)
+        problems.push_back({&row, element, mask});
   }
   return problems;
 }
@@ -128,6 +163,59 @@ func.func @attention(%x: tensor<1x8x{0}x64xf16>) -> tensor<1x8x{0}x64xf16> {{
       lengths.push_back(row->maxQLen);
   });
   return lengths;
+}
+
+/// The kind of the mask whose last value is what `body` computes as %visible.
+MaskKind getKind(StringRef body) {
+  DialectRegistry registry;
+  registerAttncDialects(registry);
+  MLIRContext context(registry);
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
+      R"mlir(
+func.func @attention(%x: tensor<1x8x?x64xf16>, %t: tensor<8xi32>) -> tensor<1x8x?x64xf16> {
+  %r = attn.attention ins(%x, %x, %x, %t : tensor<1x8x?x64xf16>, tensor<1x8x?x64xf16>, tensor<1x8x?x64xf16>, tensor<8xi32>)
+                      outs(%x : tensor<1x8x?x64xf16>)
+    mask_mod (%b: i32, %h: i32, %q: i32, %k: i32, %table: tensor<8xi32>) {
+      %distance = arith.subi %q, %k : i32
+      %size = arith.constant 64 : i32
+)mlir" + body.str() +
+          R"mlir(
+      attn.yield %visible : i1
+    } -> tensor<1x8x?x64xf16>
+  return %r : tensor<1x8x?x64xf16>
+})mlir",
+      &context);
+  MaskKind kind = MaskKind::Any;
+  if (module)
+    module->walk([&](AttentionOp op) { kind = getMaskKind(op); });
+  return kind;
+}
+
+TEST(MaskKindTest, TellsWindowsFromOthers) {
+  EXPECT_EQ(getKind("%visible = arith.cmpi ult, %distance, %size : i32"),
+            MaskKind::Window);
+  EXPECT_EQ(getKind(R"mlir(
+      %far = math.absi %distance : i32
+      %visible = arith.cmpi sle, %far, %size : i32)mlir"),
+            MaskKind::Window);
+  // What is open to one side.
+  EXPECT_EQ(getKind("%visible = arith.cmpi sle, %k, %q : i32"), MaskKind::With);
+  EXPECT_EQ(getKind("%visible = arith.cmpi sle, %distance, %size : i32"),
+            MaskKind::With);
+  // A prefix that all see.
+  EXPECT_EQ(getKind("%visible = arith.cmpi slt, %k, %size : i32"),
+            MaskKind::Window);
+  // A pattern.
+  EXPECT_EQ(getKind(R"mlir(
+      %row = arith.divui %q, %size : i32
+      %other = arith.divui %k, %size : i32
+      %visible = arith.cmpi eq, %row, %other : i32)mlir"),
+            MaskKind::With);
+  // A size that only the device knows.
+  EXPECT_EQ(getKind(R"mlir(
+      %read = attn.capture_load %table[%h] : tensor<8xi32> -> i32
+      %visible = arith.cmpi ult, %distance, %read : i32)mlir"),
+            MaskKind::With);
 }
 
 TEST(ScheduleLookupTest, TakesTheFirstRowThatServesALength) {
@@ -190,9 +278,10 @@ protected:
       capture = ", %bias";
       mods = llvm::formatv(kBias, qLen.str(), element, convert);
     }
-    if (problem.isMasked && !hasDocuments)
+    if (StringRef mask = getMask(problem.mask); !mask.empty() && !hasDocuments)
       mods += llvm::formatv(
-          kCausal, captureType.empty() ? "" : ", %t: " + captureType.substr(2));
+          mask.data(),
+          captureType.empty() ? "" : ", %t: " + captureType.substr(2));
     return parseSourceString<ModuleOp>(llvm::formatv(R"mlir(
 func.func @attention(%q: {0}, %k: {1}, %v: {1}, %o: {7}{4}) -> {7} {{
   %r = attn.attention ins(%q, %k, %v{5} : {0}, {1}, {1}{6}) outs(%o : {7}) {{{2}}

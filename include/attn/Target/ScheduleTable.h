@@ -16,7 +16,15 @@ std::string getUnserved(AttentionOp op, const TargetInfo &target);
 /// Emits an error that names another target if `target` has no kernel for `op`.
 LogicalResult verifyTarget(AttentionOp op, const TargetInfo &target);
 
-enum class MaskKind { Any, Without, With };
+/// What an operator's mask_mod is like.
+enum class MaskKind {
+  Any,
+  Without,
+  With,
+  /// It hides all keys but those near a query, for their positions alone, and
+  /// has no pattern among these: a query sees few tiles, one after the other.
+  Window
+};
 
 /// What rules read of captured tensors by position, which takes registers
 /// beside the scores.
@@ -42,7 +50,6 @@ struct ScheduleRow {
   unsigned elementBits;
   /// Largest head dimension that the row serves.
   int64_t maxHeadDim;
-  /// Whether the operator has a mask_mod.
   MaskKind mask;
   /// Longest query sequence that the row serves.
   int64_t maxQLen;
@@ -59,6 +66,9 @@ struct ScheduleRow {
   /// Whether the row is for `op` on `target`, its length aside.
   bool serves(AttentionOp op, const TargetInfo &target) const;
 };
+
+/// The narrowest kind that the mask of `op` is of.
+MaskKind getMaskKind(AttentionOp op);
 
 /// The narrowest kind that the captures of `op` are of.
 CaptureKind getCaptureKind(AttentionOp op);
