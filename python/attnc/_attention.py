@@ -28,22 +28,22 @@ def attention(
     window_size=(-1, -1),
     softcap=0.0,
     alibi_slopes=None,
-    sink=None,
     scale=None,
-    q_descale=None,
-    k_descale=None,
-    v_descale=None,
     enable_gqa=True,
     score_mod=None,
     mask_mod=None,
     return_lse=False,
-    batch_invariant=False,
+    backend="auto",
+    sink=None,
+    q_descale=None,
+    k_descale=None,
+    v_descale=None,
     cu_seqlens_q=None,
     cu_seqlens_k=None,
     seqused_k=None,
     block_table=None,
+    batch_invariant=False,
     captures_unchanged=False,
-    backend=None,
     out=None,
     stream=None,
 ):
@@ -77,9 +77,13 @@ def attention(
     pages [pages, Hkv, page, D], and seqused_k is needed. FlashAttention's
     layouts are views: q.transpose(0, 1)[None], k_cache.transpose(1, 2).
 
-    `backend`: "auto" (the fused kernel), "fused", "naive", "inplace", "math" or
-    "cudnn"; by default that of `with attnc.backend(...)`, else "auto". One that
-    is named and can't serve a call is an error; explain() says why, of each.
+    `backend`: "auto" (that of `with attnc.backend(...)`, else the fused kernel),
+    "fused", "naive", "inplace", "math" or "cudnn". One that is named and can't
+    serve a call is an error; explain() says why, of each.
+
+    `out`: where to write, a tensor or, with the lse, a tuple; new tensors by
+    default. `stream`: a CUDA stream as a number or with `cuda_stream`; by
+    default torch's current one.
 
     Kernels are compiled once for each kind of operator; all batches and lengths
     share one. Under torch.compile, this is the operator torch.ops.attnc.attention.
@@ -108,7 +112,7 @@ def attention(
         others = (
             attn_mask, alibi_slopes, sink, q_descale, k_descale, v_descale, cu_seqlens_q, cu_seqlens_k, seqused_k, block_table,
         )  # fmt: skip
-    backend = _backend.current() if backend is None else _backend.check(backend)
+    backend = _backend.choose(backend)
     rules = (
         is_causal, window_size, softcap, scale, score_mod, mask_mod, return_lse, batch_invariant, backend, enable_gqa,
     )  # fmt: skip
@@ -157,10 +161,10 @@ def _dispatch(q, k, v, others, rules, out, stream, captures_unchanged):
 
 
 def explain(
-    q, k, v, *, attn_mask=None, is_causal=False, window_size=(-1, -1), softcap=0.0, alibi_slopes=None, sink=None,
-    scale=None, q_descale=None, k_descale=None, v_descale=None, enable_gqa=True, score_mod=None, mask_mod=None,
-    return_lse=False, batch_invariant=False, cu_seqlens_q=None, cu_seqlens_k=None, seqused_k=None, block_table=None,
-    backend=None, target=None,
+    q, k, v, *, attn_mask=None, is_causal=False, window_size=(-1, -1), softcap=0.0, alibi_slopes=None, scale=None,
+    enable_gqa=True, score_mod=None, mask_mod=None, return_lse=False, backend="auto", sink=None, q_descale=None,
+    k_descale=None, v_descale=None, cu_seqlens_q=None, cu_seqlens_k=None, seqused_k=None, block_table=None,
+    batch_invariant=False, target=None,
 ):  # fmt: skip
     """Says of each backend whether attention() with these arguments would use it, could, or why it can't.
 
@@ -171,7 +175,7 @@ def explain(
     others = (
         attn_mask, alibi_slopes, sink, q_descale, k_descale, v_descale, cu_seqlens_q, cu_seqlens_k, seqused_k, block_table,
     )  # fmt: skip
-    backend = _backend.check(_backend.current() if backend is None else backend)
+    backend = _backend.choose(backend)
     rules = (
         is_causal, _get_window(window_size), _get_number("softcap", softcap),
         None if scale is None else _get_number("scale", scale), score_mod, mask_mod, return_lse, batch_invariant, backend,
@@ -188,7 +192,7 @@ def explain(
 def _prepare(q, k, v, others, rules, out):
     """(the kernel, its inputs)"""
     inputs, problem = _describe(q, k, v, others, rules, out)
-    return _get_kernel(_tensors.device_of(q), _backend.check(rules[-2]), *problem), inputs
+    return _get_kernel(_tensors.device_of(q), rules[-2], *problem), inputs
 
 
 def _describe(q, k, v, others, rules, out):

@@ -25,10 +25,15 @@ def current():
     return scopes[-1] if scopes else "auto"
 
 
+def choose(name):
+    """What a call that names one computes with."""
+    return current() if name == "auto" else check(name)
+
+
 class backend:
     """with attnc.backend("cudnn"): what calls in it, on this thread, compute with.
 
-    Scopes nest; `backend=` of a call wins.
+    Scopes nest; a backend that a call names, other than "auto", wins.
     """
 
     def __init__(self, name):

@@ -19,7 +19,7 @@ def _run(q, k, v, *arguments, return_lse):
     others, options = arguments[: len(_TENSORS)], arguments[len(_TENSORS) :]
     is_causal, left, right, softcap, scale, score_mod, mask_mod, batch_invariant, captures_unchanged, backend = options
     # Of the scope that it runs in, not that it was traced in.
-    backend = _backend.current() if backend is None else backend
+    backend = _backend.choose(backend)
     rules = (
         is_causal, (left, right), softcap, scale, score_mod, mask_mod, return_lse, batch_invariant, backend, True,
     )  # fmt: skip
@@ -51,12 +51,12 @@ _TENSORS = (
     "attn_mask", "alibi_slopes", "sink", "q_descale", "k_descale", "v_descale", "cu_seqlens_q", "cu_seqlens_k",
     "seqused_k", "block_table",
 )  # fmt: skip
-_DEFAULTS = (*[None] * len(_TENSORS), False, -1, -1, 0.0, None, None, None, False, False, None)
+_DEFAULTS = (*[None] * len(_TENSORS), False, -1, -1, 0.0, None, None, None, False, False, "auto")
 _SCHEMA = f"""(
     Tensor q, Tensor k, Tensor v, {", ".join(f"Tensor? {name}=None" for name in _TENSORS)},
     bool is_causal=False, int window_left=-1, int window_right=-1, float softcap=0.0, float? scale=None,
     str? score_mod=None, str? mask_mod=None, bool batch_invariant=False, bool captures_unchanged=False,
-    str? backend=None)"""
+    str backend='auto')"""
 
 
 def _define(name, results, function, fake):

@@ -198,8 +198,10 @@ class AttentionTest(unittest.TestCase):
             with attnc.backend("cudnn"):
                 with self.assertRaisesRegex(attnc.AttncError, "cuDNN needs a GPU, the target is cpu"):
                     attnc.attention(q, k, v)
-                # What a call names wins.
-                np.testing.assert_allclose(attnc.attention(q, k, v, backend="auto"), oracle(q, k, v)[0], atol=1e-5)
+                # What a call names wins, and "auto" is an inner scope like others.
+                np.testing.assert_allclose(attnc.attention(q, k, v, backend="fused"), oracle(q, k, v)[0], atol=1e-5)
+                with attnc.backend("auto"):
+                    self.assertEqual(attnc.explain(q, k, v).chosen, "fused")
                 other = []
                 thread = threading.Thread(target=lambda: other.append(attnc.explain(q, k, v).chosen))
                 thread.start()
@@ -373,14 +375,14 @@ class PackageTest(unittest.TestCase):
                     ast.parse(file.read(), name, feature_version=(3, 9))
 
     def test_signature(self):
-        """PyTorch's and FlashAttention's names and defaults, in the order of the documentation."""
+        """PyTorch's and FlashAttention's names and defaults, those first that both tell about."""
         signature = inspect.signature(attnc.attention).parameters
         expected = {
             "attn_mask": None, "is_causal": False, "window_size": (-1, -1), "softcap": 0.0, "alibi_slopes": None, "scale": None,
-            "enable_gqa": True, "score_mod": None, "mask_mod": None, "return_lse": False, "backend": None, "cu_seqlens_q": None,
+            "enable_gqa": True, "score_mod": None, "mask_mod": None, "return_lse": False, "backend": "auto", "cu_seqlens_q": None,
             "cu_seqlens_k": None, "seqused_k": None, "block_table": None, "out": None, "stream": None,
         }  # fmt: skip
-        self.assertEqual(list(signature)[:3], ["q", "k", "v"])
+        self.assertEqual(list(signature)[:14], ["q", "k", "v", *list(expected)[:11]])
         for name, default in expected.items():
             self.assertEqual(signature[name].kind, inspect.Parameter.KEYWORD_ONLY, name)
             self.assertEqual(signature[name].default, default, name)

@@ -217,7 +217,7 @@ def check_scopes(checks):
     with attnc.backend("cudnn"):
         checks.check("a scope", attnc.explain(q, k, v).chosen == "cudnn")
         checks.raises("a scope is no wish", "softcap", lambda: attnc.attention(q, k, v, softcap=30.0))
-        attnc.attention(q, k, v, softcap=30.0, backend="auto")
+        attnc.attention(q, k, v, softcap=30.0, backend="fused")
     checks.check("after it", attnc.explain(q, k, v).chosen == "fused")
     compiled = torch.compile(lambda q, k, v: attnc.attention(q, k, v, is_causal=True, backend="cudnn"))
     i = torch.arange(512, device="cuda")
