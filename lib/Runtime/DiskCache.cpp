@@ -29,17 +29,21 @@ static constexpr size_t kKeyDigits = 64;
 /// No process takes so long to write an entry.
 static constexpr std::chrono::hours kTemporaryLife{1};
 
-static uint64_t getDefaultMaxBytes() {
-  uint64_t bytes;
-  auto text = llvm::sys::Process::GetEnv("ATTNC_CACHE_BYTES");
-  if (text && llvm::to_integer(*text, bytes, 10))
-    return bytes;
-  return DiskCache::kDefaultMaxBytes;
-}
-
 DiskCache::DiskCache(std::string folder, std::optional<uint64_t> maxBytes)
-    : folder(std::move(folder)),
-      maxBytes(maxBytes ? *maxBytes : getDefaultMaxBytes()) {}
+    : folder(std::move(folder)), maxBytes(maxBytes) {}
+
+llvm::Expected<uint64_t> DiskCache::getMaxBytes() const {
+  if (maxBytes)
+    return *maxBytes;
+  auto text = llvm::sys::Process::GetEnv("ATTNC_CACHE_BYTES");
+  if (!text || text->empty())
+    return kDefaultMaxBytes;
+  uint64_t bytes;
+  if (llvm::to_integer(*text, bytes, 10))
+    return bytes;
+  return llvm::createStringError("ATTNC_CACHE_BYTES is '" + *text +
+                                 "', needed is a number of bytes");
+}
 
 std::optional<DiskCache> DiskCache::getDefault() {
   auto folder = llvm::sys::Process::GetEnv("ATTNC_CACHE_DIR");
@@ -211,13 +215,16 @@ static llvm::Error writeWhole(llvm::StringRef path, llvm::StringRef bytes) {
 
 llvm::Error DiskCache::store(llvm::StringRef key,
                              const CachedModule &module) const {
+  llvm::Expected<uint64_t> limit = getMaxBytes();
+  if (!limit)
+    return limit.takeError();
   // What is in here is run: nobody else may write it.
   if (std::error_code code = fs::create_directories(
           folder, /*IgnoreExisting=*/true, fs::owner_all))
     return llvm::createFileError(folder, code);
   if (llvm::Error error = writeWhole(getPath(key), serialize(key, module)))
     return llvm::createFileError(folder, std::move(error));
-  return prune();
+  return prune(*limit);
 }
 
 //===----------------------------------------------------------------------===//
@@ -271,7 +278,7 @@ llvm::Error DiskCache::removeTemporaries(std::chrono::seconds minAge) const {
   return code ? llvm::createFileError(folder, code) : llvm::Error::success();
 }
 
-llvm::Error DiskCache::prune() const {
+llvm::Error DiskCache::prune(uint64_t limit) const {
   if (llvm::Error error = removeTemporaries(kTemporaryLife))
     return error;
   llvm::Expected<std::vector<Entry>> entries = list();
@@ -280,7 +287,7 @@ llvm::Error DiskCache::prune() const {
   uint64_t kept = 0;
   for (const Entry &entry : *entries) {
     kept += entry.bytes;
-    if (kept > maxBytes)
+    if (kept > limit)
       if (llvm::Error error = remove(entry.key))
         return error;
   }

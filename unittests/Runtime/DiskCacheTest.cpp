@@ -125,6 +125,26 @@ TEST_F(DiskCacheTest, SaysWhyItCantStore) {
   EXPECT_FALSE(cache.lookup(key));
 }
 
+TEST_F(DiskCacheTest, KeepsNothingMoreWhereItsLimitIsNoNumber) {
+  const DiskCache cache(folder);
+  ASSERT_EQ(getError(cache.store(key, {})), "");
+  const std::string other = DiskCache::getKey({"b"});
+  for (const char *text : {"foo", "1e9", "-1", "5 GB"}) {
+    setenv("ATTNC_CACHE_BYTES", text, /*overwrite=*/1);
+    EXPECT_EQ(getError(cache.getMaxBytes().takeError()),
+              "ATTNC_CACHE_BYTES is '" + std::string(text) +
+                  "', needed is a number of bytes");
+    EXPECT_TRUE(contains(getError(cache.store(other, {})), "is '"));
+    EXPECT_TRUE(cache.lookup(key));
+    EXPECT_FALSE(cache.lookup(other));
+    EXPECT_EQ(get(DiskCache(folder, 7).getMaxBytes()), 7u);
+  }
+  setenv("ATTNC_CACHE_BYTES", "123", /*overwrite=*/1);
+  EXPECT_EQ(get(cache.getMaxBytes()), 123u);
+  unsetenv("ATTNC_CACHE_BYTES");
+  EXPECT_EQ(get(cache.getMaxBytes()), DiskCache::kDefaultMaxBytes);
+}
+
 /// Stores, finds and damages entries; returns how many were found wrong.
 static int hammer(const std::string &folder, unsigned seed) {
   const DiskCache cache(folder, /*maxBytes=*/20000);

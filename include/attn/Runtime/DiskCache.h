@@ -33,7 +33,7 @@ public:
   /// where $ATTNC_CACHE_DIR is "off" or there is no home.
   static std::optional<DiskCache> getDefault();
 
-  /// Without `maxBytes`, it is $ATTNC_CACHE_BYTES, or else kDefaultMaxBytes.
+  /// `maxBytes`: see getMaxBytes().
   explicit DiskCache(std::string folder,
                      std::optional<uint64_t> maxBytes = std::nullopt);
 
@@ -42,6 +42,9 @@ public:
 
   /// Nothing where there is no entry, or none that can be read and is whole.
   std::optional<CachedModule> lookup(llvm::StringRef key) const;
+
+  /// An entry as it is, whose use isn't noted.
+  llvm::Expected<CachedModule> read(llvm::StringRef key) const;
 
   /// Adds or replaces an entry, then removes those that were used least
   /// recently until the limit is met.
@@ -65,16 +68,17 @@ public:
   llvm::Error clear() const;
 
   llvm::StringRef getFolder() const { return folder; }
-  uint64_t getMaxBytes() const { return maxBytes; }
+  /// Of all entries: what the cache was made with, or $ATTNC_CACHE_BYTES, or
+  /// kDefaultMaxBytes. An error where the environment says no number.
+  llvm::Expected<uint64_t> getMaxBytes() const;
 
 private:
   std::string getPath(llvm::StringRef key) const;
-  llvm::Expected<CachedModule> read(llvm::StringRef key) const;
-  llvm::Error prune() const;
+  llvm::Error prune(uint64_t limit) const;
   llvm::Error removeTemporaries(std::chrono::seconds minAge) const;
 
   std::string folder;
-  uint64_t maxBytes;
+  std::optional<uint64_t> maxBytes;
 };
 
 } // namespace attn
