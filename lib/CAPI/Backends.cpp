@@ -17,7 +17,9 @@ static std::vector<std::unique_ptr<BackendScope>> &getScopes() {
 }
 
 int attnc_push_backend(const char *backend) {
-  llvm::Expected<Backend> parsed = parseBackend(backend ? backend : "");
+  if (!isGiven(backend, "backend"))
+    return -1;
+  llvm::Expected<Backend> parsed = parseBackend(backend);
   if (!parsed)
     return report(parsed.takeError());
   getScopes().push_back(std::make_unique<BackendScope>(*parsed));
@@ -34,12 +36,13 @@ int attnc_pop_backend(void) {
 
 /// Its sizes and strides; what it points to isn't looked at.
 static llvm::Expected<Tensor> getSizes(size_t index, const void *pointer) {
-  if (!pointer)
-    return llvm::createStringError("input " + llvm::Twine(index) +
-                                   " is missing (null)");
-  const auto &tensor = *static_cast<const DLTensor *>(pointer);
+  llvm::Expected<const DLTensor *> given =
+      getTensor("input " + llvm::Twine(index), pointer);
+  if (!given)
+    return given.takeError();
+  const DLTensor &tensor = **given;
   std::optional<DType> dtype = getDType(tensor.dtype);
-  if (!dtype || tensor.rank < 0)
+  if (!dtype)
     return llvm::createStringError("input " + llvm::Twine(index) +
                                    " is of no type that an argument has");
   const llvm::ArrayRef<int64_t> shape(tensor.shape, tensor.rank);
@@ -75,6 +78,8 @@ const char *attnc_explain(const char *text, size_t length,
                           const attnc_options *options,
                           const void *const *inputs, size_t num_inputs,
                           int as_json) {
+  if (!isGiven(text, "text") || (num_inputs && !isGiven(inputs, "inputs")))
+    return nullptr;
   llvm::Expected<std::string> explained = explainText(
       llvm::StringRef(text, length), options, {inputs, num_inputs}, as_json);
   if (!explained) {

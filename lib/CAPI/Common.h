@@ -17,6 +17,14 @@ int report(llvm::Error error);
 
 llvm::Expected<KernelOptions> getOptions(const attnc_options *caller);
 
+/// Whether a caller's pointer isn't null; else that it is becomes the error.
+bool isGiven(const void *pointer, const char *name);
+
+/// A tensor of a caller, which `name` says in errors. What its shape and
+/// strides point to isn't looked at.
+llvm::Expected<const dlpack::DLTensor *> getTensor(const llvm::Twine &name,
+                                                   const void *pointer);
+
 /// Text of this thread that lives until the next call which returns some;
 /// empty.
 std::string &getText();

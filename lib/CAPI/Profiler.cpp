@@ -8,12 +8,18 @@
 using namespace attn;
 using namespace attn::capi;
 
+namespace {
+/// What has begun and not ended.
+enum class State { Idle, Region, Phase };
+} // namespace
+
 struct attnc_profiler {
   explicit attnc_profiler(std::shared_ptr<Device> device)
       : device(std::move(device)), profiler(*this->device) {}
 
   const std::shared_ptr<Device> device;
   Profiler profiler;
+  State state = State::Idle;
   ProfileFile file;
   bool knowsEnvironment = false;
   std::string text;
@@ -47,22 +53,47 @@ void attnc_profiler_set_command(attnc_profiler *profiler, const char *command) {
 }
 
 int attnc_profiler_begin(attnc_profiler *profiler, const char *name) {
-  return report(
-      profiler->profiler.begin(name, getBestTarget(*profiler->device)));
+  if (!isGiven(profiler, "profiler") || !isGiven(name, "name"))
+    return -1;
+  if (profiler->state != State::Idle)
+    return report(llvm::createStringError("a region has begun: end it first"));
+  if (llvm::Error error =
+          profiler->profiler.begin(name, getBestTarget(*profiler->device)))
+    return report(std::move(error));
+  profiler->state = State::Region;
+  return 0;
 }
 
 int attnc_profiler_begin_phase(attnc_profiler *profiler, const char *name) {
+  if (!isGiven(profiler, "profiler") || !isGiven(name, "name"))
+    return -1;
+  if (profiler->state != State::Region)
+    return report(llvm::createStringError(
+        "a phase begins in a region, behind the end of the one before"));
+  profiler->state = State::Phase;
   profiler->profiler.beginPhase(name);
   return 0;
 }
 
 int attnc_profiler_end_phase(attnc_profiler *profiler, int64_t calls) {
+  if (!isGiven(profiler, "profiler"))
+    return -1;
+  if (profiler->state != State::Phase)
+    return report(llvm::createStringError("no phase has begun"));
   if (calls < 1)
     return report(llvm::createStringError("a phase has one call or more"));
+  profiler->state = State::Region;
   return report(profiler->profiler.endPhase(calls));
 }
 
 int attnc_profiler_end(attnc_profiler *profiler) {
+  if (!isGiven(profiler, "profiler"))
+    return -1;
+  if (profiler->state != State::Region)
+    return report(llvm::createStringError(
+        profiler->state == State::Idle ? "no region has begun"
+                                       : "a phase has begun: end it first"));
+  profiler->state = State::Idle;
   llvm::Expected<RegionProfile> region = profiler->profiler.end();
   if (!region)
     return report(region.takeError());
@@ -85,6 +116,8 @@ static llvm::Error describeEnvironment(attnc_profiler &profiler) {
 }
 
 const char *attnc_profiler_save(attnc_profiler *profiler) {
+  if (!isGiven(profiler, "profiler"))
+    return nullptr;
   if (llvm::Error error = describeEnvironment(*profiler)) {
     keep(std::move(error));
     return nullptr;
@@ -137,6 +170,8 @@ static PrintOptions getOptions(const GuessedProfile &profile, int64_t layers) {
 const char *attnc_profile_show(const char *profile, size_t length,
                                const char *expect, int64_t layers,
                                int *all_right) {
+  if (!isGiven(profile, "profile"))
+    return nullptr;
   llvm::Expected<GuessedProfile> parsed =
       parse(llvm::StringRef(profile, length), expect);
   if (!parsed) {
@@ -154,6 +189,8 @@ const char *attnc_profile_show(const char *profile, size_t length,
 
 const char *attnc_profile_report(const char *profile, size_t length,
                                  const char *expect, int64_t layers) {
+  if (!isGiven(profile, "profile"))
+    return nullptr;
   llvm::Expected<GuessedProfile> parsed =
       parse(llvm::StringRef(profile, length), expect);
   if (!parsed) {
@@ -171,6 +208,8 @@ const char *attnc_profile_report(const char *profile, size_t length,
 }
 
 const char *attnc_profile_trace(const char *profile, size_t length) {
+  if (!isGiven(profile, "profile"))
+    return nullptr;
   llvm::Expected<ProfileFile> file =
       parseProfile(llvm::StringRef(profile, length));
   if (!file) {

@@ -95,8 +95,12 @@ static llvm::Error addTensors(attnc_replay &replay, const attnc_kernel &kernel,
                                    llvm::Twine(manifest.arguments.size()) +
                                    " arguments, " +
                                    llvm::Twine(tensors.size()) + " were given");
-  for (const void *pointer : tensors) {
-    const DLTensor &tensor = *static_cast<const DLTensor *>(pointer);
+  for (auto [argument, pointer] :
+       llvm::zip_equal(manifest.arguments, tensors)) {
+    auto given = getTensor("argument '" + argument.name + "'", pointer);
+    if (!given)
+      return given.takeError();
+    const DLTensor &tensor = **given;
     auto &sizes =
         replay.sizes.emplace_back(tensor.shape, tensor.shape + tensor.rank);
     if (tensor.strides)
@@ -119,8 +123,6 @@ static llvm::Expected<std::unique_ptr<attnc_replay>>
 createReplay(const attnc_kernel *kernel, const void *exchange_api,
              llvm::ArrayRef<const void *> tensors,
              llvm::ArrayRef<const void *> objects) {
-  if (!kernel)
-    return llvm::createStringError("there is no kernel (null)");
   const auto *api = static_cast<const ExchangeAPI *>(exchange_api);
   if (!api || api->version.major != kExchangeMajorVersion)
     return llvm::createStringError(
@@ -134,8 +136,12 @@ createReplay(const attnc_kernel *kernel, const void *exchange_api,
       new attnc_replay{kernel->kernel, *api, {}, {}, {}, {}});
   if (llvm::Error error = addTensors(*replay, *kernel, tensors))
     return std::move(error);
-  for (const void *object : objects)
-    replay->layouts.emplace_back(*static_cast<const DLTensor *>(object));
+  for (auto [index, object] : llvm::enumerate(objects)) {
+    auto tensor = getTensor("object " + llvm::Twine(index), object);
+    if (!tensor)
+      return tensor.takeError();
+    replay->layouts.emplace_back(**tensor);
+  }
   return replay;
 }
 
@@ -144,6 +150,8 @@ attnc_replay *attnc_replay_create(const attnc_kernel *kernel,
                                   const void *const *tensors,
                                   const void *const *objects,
                                   size_t num_tensors) {
+  if (!isGiven(kernel, "kernel") || !isGiven(tensors, "tensors"))
+    return nullptr;
   auto replay = createReplay(kernel, exchange_api, {tensors, num_tensors},
                              {objects ? objects : tensors, num_tensors});
   if (replay)
@@ -164,6 +172,8 @@ static llvm::Error launch(const attnc_replay &replay, Stream stream,
 
 int attnc_replay_launch(const attnc_replay *replay, void *stream,
                         unsigned flags, ...) {
+  if (!isGiven(replay, "replay"))
+    return -1;
   llvm::SmallVector<TensorView, 8> views(replay->views.get());
   va_list objects;
   va_start(objects, flags);

@@ -23,6 +23,18 @@ std::optional<DType> capi::getDType(const DLDataType &type) {
   return std::nullopt;
 }
 
+llvm::Expected<const DLTensor *> capi::getTensor(const llvm::Twine &name,
+                                                 const void *pointer) {
+  if (!pointer)
+    return llvm::createStringError(name + " is missing (null)");
+  const auto *tensor = static_cast<const DLTensor *>(pointer);
+  if (tensor->rank < 0)
+    return llvm::createStringError(name + " has a negative rank");
+  if (tensor->rank > 0 && !tensor->shape)
+    return llvm::createStringError(name + " has no shape (null)");
+  return tensor;
+}
+
 static bool isHost(const DLDevice &device) {
   return device.type == kDLCPU || device.type == kDLCUDAHost;
 }
@@ -53,10 +65,11 @@ static llvm::Error checkDevice(const attnc_kernel &kernel,
 
 llvm::Error Views::add(const attnc_kernel &kernel, const Argument &argument,
                        const void *pointer, std::optional<void *> data) {
-  if (!pointer)
-    return llvm::createStringError("argument '" + argument.name +
-                                   "' is missing (null)");
-  const auto &tensor = *static_cast<const DLTensor *>(pointer);
+  llvm::Expected<const DLTensor *> given =
+      getTensor("argument '" + argument.name + "'", pointer);
+  if (!given)
+    return given.takeError();
+  const DLTensor &tensor = **given;
   if (llvm::Error error = checkDevice(kernel, argument, tensor.device))
     return error;
   std::optional<DType> dtype = getDType(tensor.dtype);
@@ -67,9 +80,6 @@ llvm::Error Views::add(const attnc_kernel &kernel, const Argument &argument,
         llvm::Twine(unsigned(tensor.dtype.bits)) + " bits and " +
         llvm::Twine(unsigned(tensor.dtype.lanes)) + " lanes; known are " +
         kAllDTypeNames);
-  if (tensor.rank < 0)
-    return llvm::createStringError("argument '" + argument.name +
-                                   "' has a negative rank");
   const llvm::ArrayRef<int64_t> shape(tensor.shape, tensor.rank);
   llvm::ArrayRef<int64_t> tensorStrides(tensor.strides, tensor.rank);
   // Those of an empty tensor say nothing; numpy gives zeros.

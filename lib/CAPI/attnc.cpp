@@ -27,6 +27,13 @@ int capi::report(llvm::Error error) {
   return -1;
 }
 
+bool capi::isGiven(const void *pointer, const char *name) {
+  if (pointer)
+    return true;
+  keep(llvm::createStringError("'%s' is missing (null)", name));
+  return false;
+}
+
 std::string &capi::getText() {
   static thread_local std::string text;
   text.clear();
@@ -99,6 +106,8 @@ static llvm::Expected<attnc_kernel *> compile(llvm::StringRef text,
 
 attnc_kernel *attnc_compile(const char *text, size_t length,
                             const attnc_options *options) {
+  if (!isGiven(text, "text"))
+    return nullptr;
   llvm::Expected<attnc_kernel *> kernel =
       compile(llvm::StringRef(text, length), options);
   if (kernel)
@@ -110,14 +119,20 @@ attnc_kernel *attnc_compile(const char *text, size_t length,
 void attnc_release(attnc_kernel *kernel) { delete kernel; }
 
 const char *attnc_manifest(const attnc_kernel *kernel) {
+  if (!isGiven(kernel, "kernel"))
+    return nullptr;
   return kernel->kernel.getManifestText().c_str();
 }
 
 const char *attnc_device_name(const attnc_kernel *kernel) {
+  if (!isGiven(kernel, "kernel"))
+    return nullptr;
   return kernel->deviceName.c_str();
 }
 
 int attnc_prepare(const attnc_kernel *kernel) {
+  if (!isGiven(kernel, "kernel"))
+    return -1;
   return report(kernel->kernel.prepare());
 }
 
@@ -129,8 +144,6 @@ int attnc_prepare(const attnc_kernel *kernel) {
 static llvm::Error launch(const attnc_kernel *kernel, Stream stream,
                           llvm::ArrayRef<const void *> tensors,
                           void *const *data, unsigned flags) {
-  if (!kernel)
-    return llvm::createStringError("there is no kernel (null)");
   if (flags & ~unsigned(ATTNC_CAPTURES_UNCHANGED))
     return llvm::createStringError("unknown flags of a launch: " +
                                    llvm::Twine(flags));
@@ -165,6 +178,8 @@ int attnc_launch_at(const attnc_kernel *kernel, void *stream,
 int attnc_launch_with(const attnc_kernel *kernel, void *stream,
                       const void *const *tensors, void *const *data,
                       size_t num_tensors, unsigned flags) {
+  if (!isGiven(kernel, "kernel") || !isGiven(tensors, "tensors"))
+    return -1;
   return report(launch(kernel, {stream}, {tensors, num_tensors}, data, flags));
 }
 
@@ -184,9 +199,11 @@ getOutputShape(const Manifest &manifest, llvm::ArrayRef<const void *> inputs,
         llvm::Twine(manifest.arguments.size() - outputs.size()) + " inputs, " +
         llvm::Twine(inputs.size()) + " were given");
   std::vector<llvm::SmallVector<int64_t, 4>> shapes;
-  for (const void *input : inputs) {
-    const auto &tensor = *static_cast<const DLTensor *>(input);
-    shapes.emplace_back(tensor.shape, tensor.shape + tensor.rank);
+  for (auto [index, input] : llvm::enumerate(inputs)) {
+    auto tensor = getTensor("input " + llvm::Twine(index), input);
+    if (!tensor)
+      return tensor.takeError();
+    shapes.emplace_back((*tensor)->shape, (*tensor)->shape + (*tensor)->rank);
   }
   auto inferred = manifest.inferShapes(shapes);
   if (!inferred)
@@ -197,6 +214,10 @@ getOutputShape(const Manifest &manifest, llvm::ArrayRef<const void *> inputs,
 int attnc_output_shape(const attnc_kernel *kernel, const void *const *inputs,
                        size_t num_inputs, size_t output, int64_t *sizes,
                        size_t capacity) {
+  if (!isGiven(kernel, "kernel") ||
+      (num_inputs && !isGiven(inputs, "inputs")) ||
+      (capacity && !isGiven(sizes, "sizes")))
+    return -1;
   auto shape = getOutputShape(kernel->kernel.getManifest(),
                               {inputs, num_inputs}, output);
   if (!shape) {
