@@ -11,8 +11,10 @@
 #include "mlir/Support/LogicalResult.h"
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/LSP/Transport.h"
+#include "llvm/Support/WithColor.h"
 #include "llvm/Support/raw_ostream.h"
 #include <thread>
 #include <unistd.h>
@@ -66,6 +68,18 @@ struct Pipe {
 };
 } // namespace
 
+/// In the answer that says who serves. Whether it was that.
+static bool rename(json::Value &message) {
+  json::Object *object = message.getAsObject();
+  json::Object *result = object ? object->getObject("result") : nullptr;
+  json::Object *server = result ? result->getObject("serverInfo") : nullptr;
+  if (!server)
+    return false;
+  *server = json::Object{{"name", "attn-lsp-server"},
+                         {"version", ATTNC_VERSION}};
+  return true;
+}
+
 /// Runs the server between pipes; its status.
 static int serve(int argc, char **argv, mlir::DialectRegistry &registry) {
   Pipe requests, responses;
@@ -87,7 +101,7 @@ static int serve(int argc, char **argv, mlir::DialectRegistry &registry) {
   }).detach();
   std::thread answers([&] {
     forward(server, screen, [&](std::string &message, json::Value &value) {
-      if (filter.amendResponse(value))
+      if (filter.amendResponse(value) || rename(value))
         message = llvm::formatv("{0}", value).str();
     });
   });
@@ -99,13 +113,43 @@ static int serve(int argc, char **argv, mlir::DialectRegistry &registry) {
   std::_Exit(hasFailed);
 }
 
+/// MLIR's main reads the command line, whose help would be that of all of LLVM.
+static constexpr llvm::StringLiteral kHelp =
+    R"(OVERVIEW: Language server for MLIR with attnc's dialects, which an editor starts
+
+It speaks the language server protocol on stdin and stdout.
+
+USAGE: attn-lsp-server [options]
+
+OPTIONS:
+
+  --help        - Display this text
+  --log=<value> - What to say on stderr
+    =error      -   errors
+    =info       -   requests and answers, too (default)
+    =verbose    -   with their texts
+  --version     - Display the version of this program
+)";
+
 int main(int argc, char **argv) {
+  for (llvm::StringRef argument : llvm::ArrayRef(argv, argc).drop_front()) {
+    if (argument == "--help" || argument == "-h") {
+      llvm::outs() << kHelp;
+      return EXIT_SUCCESS;
+    }
+    if (argument == "--version") {
+      const char *version[] = {argv[0], "--version"};
+      llvm::cl::ParseCommandLineOptions(2, version); // which exits
+    }
+    if (argument.ltrim('-').split('=').first != "log") {
+      llvm::WithColor::error(llvm::errs(), "attn-lsp-server")
+          << "unknown argument '" << argument << "'; see --help\n";
+      return EXIT_FAILURE;
+    }
+  }
   mlir::DialectRegistry registry;
   mlir::attn::registerAttncDialects(registry);
   mlir::attn::registerAttncPasses();
   mlir::registerTransformsPasses();
-  // Options such as --help and --lit-test are for other uses than an editor's.
-  if (argc > 1)
-    return failed(mlir::MlirLspServerMain(argc, argv, registry));
   return serve(argc, argv, registry);
 }

@@ -7,8 +7,12 @@ import sys
 TEXT = """// RUN: attn-opt %s --attn-select-schedule=target=sm_80 --canonicalize | attn-opt --attn-fused=target=sm_80
 func.func @f(%q: tensor<1x2x?x64xbf16>, %o: tensor<1x2x?x64xbf16>) -> tensor<1x2x?x64xbf16> {
   %r = attn.attention ins(%q, %q, %q : tensor<1x2x?x64xbf16>, tensor<1x2x?x64xbf16>, tensor<1x2x?x64xbf16>)
-    outs(%o : tensor<1x2x?x64xbf16>) {schedule = #attn.schedule<block_m = 128, block_n = 64, num_stages = 2, num_warps = 4>}
-    -> tensor<1x2x?x64xbf16>
+    outs(%o : tensor<1x2x?x64xbf16>) {batch_invariant, schedule = #attn.schedule<block_m = 128, block_n = 64, num_stages = 2, num_warps = 4>}
+    mask_mod (%b: i32, %h: i32, %q_idx: i32, %kv_idx: i32) {
+      %n = attn.kv_len : i32
+      %seen = arith.cmpi slt, %kv_idx, %n : i32
+      attn.yield %seen : i1
+    } -> tensor<1x2x?x64xbf16>
   return %r : tensor<1x2x?x64xbf16>
 }
 """
@@ -16,8 +20,8 @@ URI = "file:///causal.mlir"
 
 
 class Editor:
-    def __init__(self, server):
-        self.process = subprocess.Popen([server], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    def __init__(self, command):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.requests, self.version = 0, 1
 
     def send(self, method, params, **more):
@@ -63,14 +67,15 @@ def show(diagnostics):
     print(len(diagnostics["diagnostics"]), "diagnostics")
 
 
-def main(server):
-    editor = Editor(server)
-    editor.ask("initialize", {"processId": None, "rootUri": None, "capabilities": {}})
+def main(command):
+    editor = Editor(command)
+    answer = editor.ask("initialize", {"processId": None, "rootUri": None, "capabilities": {}})
+    print(answer["serverInfo"])
     editor.send("initialized", {})
     document = {"uri": URI, "languageId": "mlir", "version": 1, "text": TEXT}
     editor.send("textDocument/didOpen", {"textDocument": document})
     show(editor.wait_for("textDocument/publishDiagnostics"))
-    for word in ("attn.attention", "attn-select-schedule", "canonicalize", "attn-fused", "attn.schedule", "return"):
+    for word in ("attn.attention", "attn-select-schedule", "canonicalize", "attn-fused", "attn.schedule", "return", "mask_mod", "batch_invariant", "attn.kv_len", "arith.cmpi", "kv_idx"):
         editor.hover(TEXT, word)
     editor.change(TEXT.replace("return %r", "return %s"))
     show(editor.wait_for("textDocument/publishDiagnostics"))
@@ -82,4 +87,4 @@ def main(server):
     print("status", editor.process.wait(20))
 
 
-main(sys.argv[1])
+main(sys.argv[1:])
