@@ -16,6 +16,7 @@ import subprocess
 OPTION = re.compile(r" {2}(--?[\w-]+)(\[?[= ]<.*?>\]?)? +- +(.*)")
 VALUE = re.compile(r" {4}=([\w-]+) +- +(.*)")
 PASS = re.compile(r" {6}(--[\w-]+)(=<.*?>)? +- +(.*)")
+PASS_OPTION = re.compile(r" {8}--([\w-]+)(?:=<.*?>)? +- +(.*)")
 SUBCOMMAND = re.compile(r" {2}(\w[\w-]*) +- (.*)")
 # What a description begins with that lists values: "naive, inplace, or all (default ...)".
 LISTED = re.compile(r"((?:[\w-]+(?: \([^)]*\))?, )+(?:or )?[\w-]+)(?=[ :,;(]|$)")
@@ -48,21 +49,30 @@ class Tool:
         self.overview = overview.replace("OVERVIEW: ", "", 1).strip().split("\n\n")
         usage, _, rest = rest.partition("\n")
         self.usage = usage.strip()
-        # The other options of a tool with passes are all of LLVM's.
-        has_passes = re.search("^ {6}--", rest, re.M)
         in_subcommands = False
         for line in rest.splitlines():
             if line.endswith(":") and not line.startswith(" "):
                 in_subcommands = line == "SUBCOMMANDS:"
             elif in_subcommands:
                 self.subcommands += [found.groups() for found in [SUBCOMMAND.fullmatch(line)] if found]
-            elif has_passes:
-                self.options += [Option(*found.groups()) for found in [PASS.fullmatch(line)] if found]
-            elif found := OPTION.fullmatch(line):
-                self.options.append(Option(*found.groups()))
+            elif found := OPTION.fullmatch(line) or PASS.fullmatch(line):
+                self._add(Option(*found.groups()))
+            elif found := PASS_OPTION.fullmatch(line):
+                self.options[-1].value, self.options[-1].is_optional = "options", True
+                self.options[-1].values.append(found[1] + "=")
+                self.options[-1].text += f"\n{found[1]}: {found[2]}"
             elif found := VALUE.fullmatch(line):
                 self.options[-1].values.append(found[1])
                 self.options[-1].text += f"\n{found[1]}: {found[2]}"
+
+
+    def _add(self, option):
+        """An option that is listed both with and without a value may have one."""
+        last = self.options[-1] if self.options else None
+        if last is not None and last.name == option.name:
+            last.value, last.is_optional = last.value or option.value, True
+        else:
+            self.options.append(option)
 
 
 # --- manual pages -----------------------------------------------------------
@@ -174,8 +184,10 @@ def print_fish(tool):
         lines.append(f"complete -c {tool.name} -n __fish_use_subcommand -f -a {name} -d {quote(text)}")
     for option in tool.options:
         flag = f"-l {option.name[2:]}" if option.is_long() else f"-o {option.name[1:]}"
-        if option.value and not option.is_optional:
-            flag += " -x -a " + quote(" ".join(option.values)) if option.values else " -r"
+        if option.values:
+            flag += f" {'-f' if option.is_optional else '-x'} -a {quote(' '.join(option.values))}"
+        elif option.value and not option.is_optional:
+            flag += " -r"
         lines.append(f"complete -c {tool.name} {flag} -d {quote((option.text.splitlines() or [''])[0])}")
     return "\n".join(lines) + "\n"
 
