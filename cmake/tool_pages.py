@@ -18,8 +18,10 @@ VALUE = re.compile(r" {4}=([\w-]+) +- +(.*)")
 PASS = re.compile(r" {6}(--[\w-]+)(=<.*?>)? +- +(.*)")
 PASS_OPTION = re.compile(r" {8}--([\w-]+)(?:=<.*?>)? +- +(.*)")
 SUBCOMMAND = re.compile(r" {2}(\w[\w-]*) +- (.*)")
-# What a description begins with that lists values: "naive, inplace, or all (default ...)".
-LISTED = re.compile(r"((?:[\w-]+(?: \([^)]*\))?, )+(?:or )?[\w-]+)(?=[ :,;(]|$)")
+# Values that a description lists, at its beginning or behind a colon: "naive, inplace, or all (default ...)"; some
+# take one of their own ("window=LEFT").
+VALUE_NAME = r"[a-z][\w-]*(?:=[^, ]+)?"
+LISTED = re.compile(rf"(?:^|: )((?:{VALUE_NAME}(?: \([^)]*\))?, )+(?:or )?{VALUE_NAME})(?=[:,;.]| \(|$)(?:.*?, or ({VALUE_NAME}) \()?")
 FILES = re.compile(r"FILE|FOLDER|DIR|OUT|STEM")
 
 
@@ -29,9 +31,10 @@ class Option:
         #: "FILE,..." of --inputs=<FILE,...>; empty without a value
         self.value = re.sub(r"[\[\]=<> ]", "", value or "")
         self.is_optional = (value or "").startswith("[")
-        listed = LISTED.match(text)
+        listed = LISTED.search(text)
         if self.value and listed:
-            self.values = [re.sub(r"^or | \(.*\)", "", word) for word in re.split(r", ", listed[1])]
+            words = listed[1].split(", ") + ([listed[2]] if listed[2] else [])
+            self.values = [re.sub(r"^or | \(.*\)|(?<==).*", "", word) for word in words]
 
     def is_long(self):
         return self.name.startswith("--")
@@ -62,6 +65,8 @@ class Tool:
                 self.options[-1].values.append(found[1] + "=")
                 self.options[-1].text += f"\n{found[1]}: {found[2]}"
             elif found := VALUE.fullmatch(line):
+                if any(value.endswith("=") for value in self.options[-1].values):
+                    continue  # of an option of a pass
                 self.options[-1].values.append(found[1])
                 self.options[-1].text += f"\n{found[1]}: {found[2]}"
 

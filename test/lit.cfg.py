@@ -10,7 +10,7 @@ from lit.llvm import llvm_config
 config.name = "ATTNC"
 config.test_format = lit.formats.ShTest(not llvm_config.use_lit_shell)
 config.suffixes = [".mlir", ".test", ".py"]
-config.excludes = ["Inputs", "Integration", "GPU", "CMakeLists.txt", "check_contract.py", "check_tutorial.py", "lit.cfg.py", "lit.site.cfg.py"]
+config.excludes = ["Inputs", "Integration", "GPU", "CMakeLists.txt", "check_contract.py", "check_snippets.py", "check_tutorial.py", "lit.cfg.py", "lit.site.cfg.py"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.attnc_obj_root, "test")
 config.substitutions.append(("%attnc_src_root", config.attnc_src_root))

@@ -25,7 +25,9 @@ def read_help(path):
         elif text.startswith("-"):
             options[list(options)[-1]].append(re.match(r"--([-\w]+)", text)[1] + "=")
         elif text.startswith("=") and not text.startswith("=<"):  # "<empty>" is nothing to type
-            options[list(options)[-1]].append(text[1:].split()[0])
+            values = options[list(options)[-1]]
+            if not any(value.endswith("=") for value in values):  # else it is one of an option of a pass
+                values.append(text[1:].split()[0])
     return options, commands
 
 
