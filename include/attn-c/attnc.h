@@ -180,9 +180,10 @@ ATTNC_API attnc_profiler *attnc_profiler_create(const attnc_options *options);
 /** Null is allowed. */
 ATTNC_API void attnc_profiler_release(attnc_profiler *profiler);
 
-/** What made the profile, such as a command line; for who reads it. */
-ATTNC_API void attnc_profiler_set_command(attnc_profiler *profiler,
-                                          const char *command);
+/** What made the profile, such as a command line; for who reads it. 0, or -1 on
+    failure. */
+ATTNC_API int attnc_profiler_set_command(attnc_profiler *profiler,
+                                         const char *command);
 
 /** Starts a region, such as one implementation among several. 0, or -1 on
     failure. */

@@ -48,8 +48,11 @@ attnc_profiler *attnc_profiler_create(const attnc_options *options) {
 
 void attnc_profiler_release(attnc_profiler *profiler) { delete profiler; }
 
-void attnc_profiler_set_command(attnc_profiler *profiler, const char *command) {
-  profiler->file.command = command ? command : "";
+int attnc_profiler_set_command(attnc_profiler *profiler, const char *command) {
+  if (!isGiven(profiler, "profiler") || !isGiven(command, "command"))
+    return -1;
+  profiler->file.command = command;
+  return 0;
 }
 
 int attnc_profiler_begin(attnc_profiler *profiler, const char *name) {

@@ -104,7 +104,7 @@ _SIGNATURES = {
     "attnc_replay_release": (None, [ctypes.c_void_p]),
     "attnc_profiler_create": (ctypes.c_void_p, [ctypes.POINTER(Options)]),
     "attnc_profiler_release": (None, [ctypes.c_void_p]),
-    "attnc_profiler_set_command": (None, [ctypes.c_void_p, ctypes.c_char_p]),
+    "attnc_profiler_set_command": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p]),
     "attnc_profiler_begin": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p]),
     "attnc_profiler_begin_phase": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p]),
     "attnc_profiler_end_phase": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int64]),

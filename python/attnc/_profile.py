@@ -96,7 +96,7 @@ def profile(function, *, repeat=20, warmup=3, target="native", device=0):
     if not profiler:
         raise last_error()
     try:
-        library.attnc_profiler_set_command(profiler, _get_command().encode(errors="replace"))
+        _check(library.attnc_profiler_set_command(profiler, _get_command().encode(errors="replace")))
         for name, call in functions.items():
             _record(profiler, name, call, repeat, warmup)
         text = library.attnc_profiler_save(profiler)

@@ -18,6 +18,6 @@ int main(int argc, char **argv) {
   mlir::attn::registerAttncDialects(registry);
   mlir::registerTransformsPasses();
   mlir::attn::registerAttncPasses();
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "attnc optimizer driver\n", registry));
+  return mlir::asMainReturnCode(mlir::MlirOptMain(
+      argc, argv, "Runs passes and pipelines on MLIR files\n", registry));
 }

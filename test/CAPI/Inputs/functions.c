@@ -199,6 +199,9 @@ static void test_profiles(const attnc_kernel *kernel) {
   NULLS(attnc_profiler_create(&bad), "unknown target 'sm_1'");
   profiler = attnc_profiler_create(&options);
   CHECK(profiler != NULL);
+  FAILS(attnc_profiler_set_command(NULL, "functions"), "'profiler' is missing");
+  FAILS(attnc_profiler_set_command(profiler, NULL), "'command' is missing");
+  CHECK(attnc_profiler_set_command(profiler, "functions --all") == 0);
   FAILS(attnc_profiler_begin(NULL, "region"), "'profiler' is missing");
   FAILS(attnc_profiler_begin(profiler, NULL), "'name' is missing");
   FAILS(attnc_profiler_end(profiler), "no region has begun");
@@ -219,6 +222,7 @@ static void test_profiles(const attnc_kernel *kernel) {
   NULLS(attnc_profiler_save(NULL), "'profiler' is missing");
   CHECK(strlen(attnc_profiler_save(profiler)) < sizeof saved);
   strcpy(saved, attnc_profiler_save(profiler));
+  CHECK(strstr(saved, "functions --all") != NULL);
   attnc_profiler_release(profiler);
   attnc_profiler_release(NULL);
 
