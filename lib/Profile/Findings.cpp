@@ -169,9 +169,9 @@ static void checkHiddenCopy(const RuleInput &input,
     const double count = double(copy.calls) / input.summary.calls;
     const std::string user = findCopysUser(input.region, copy.name);
     std::string text = llvm::formatv(
-        "Hidden copy: {0} runs {1} times a call and takes {2}, "
-        "{3} of the device's time.",
-        quote(copy.name), formatRatio(count),
+        "Hidden copy: {0} runs {1} a call and takes {2}, {3} of the device's "
+        "time.",
+        quote(copy.name), count == 1 ? "once" : formatRatio(count) + " times",
         formatDuration(getUsPerCall(input, copy)),
         formatPercent(copy.totalUs / std::max(input.summary.busyUs, 1e-3)));
     if (!user.empty())
@@ -423,18 +423,22 @@ static void checkFirstCall(const RuleInput &input,
                            std::vector<Finding> &findings) {
   const std::optional<double> first = input.summary.firstCallUs;
   const double later = input.summary.getWallUsPerCall();
-  if (!first || later <= 0 || *first < 3 * later)
+  // Calls that do nothing take no time to compare with.
+  if (!first || later < 1 || *first < 3 * later)
     return;
   std::string text =
-      llvm::formatv("First call slow: it took {0}, {1} times a later one.",
+      llvm::formatv("First call slow: it took {0}, {1} times a later one",
                     formatDuration(*first), formatRatio(*first / later));
+  llvm::SmallVector<std::string> parts;
   for (HostActivity activity :
        {HostActivity::Lookup, HostActivity::Compile, HostActivity::Plan})
     if (auto found = input.summary.setup.find(activity);
         found != input.summary.setup.end())
-      text += llvm::formatv(" {0}: {1}.", getName(activity),
-                            formatDuration(found->second.totalUs));
-  text += " A mean over all calls would hide that; the times here leave it "
+      parts.push_back(llvm::formatv("{0} {1}", getName(activity),
+                                    formatDuration(found->second.totalUs)));
+  if (!parts.empty())
+    text += " (" + llvm::join(parts, ", ") + ")";
+  text += ". A mean over all calls would hide that; the times here leave it "
           "out.";
   Finding finding = {"first-call", text, *first - later};
   finding.isOnce = true;
@@ -538,8 +542,10 @@ static void checkClock(const RuleInput &input, std::vector<Finding> &findings) {
 static void checkUnseenWork(const RuleInput &input,
                             std::vector<Finding> &findings) {
   const RegionSummary &summary = input.summary;
-  if (input.environment.isGPU || summary.wallUs <= 0 ||
-      summary.idleUs < 0.2 * summary.wallUs)
+  // Starting a kernel takes a few microseconds, too.
+  constexpr double kMinIdleUs = 10;
+  if (input.environment.isGPU || summary.idleUs < 0.2 * summary.wallUs ||
+      summary.idleUs < kMinIdleUs * summary.calls)
     return;
   findings.push_back(
       {"unseen-work",
@@ -581,7 +587,8 @@ static constexpr FindingRule kRules[] = {
      "a block with 1.3 times the mean's work or more in at most 3 waves",
      checkImbalance},
     {"clock", "the clock is limited or 5 % below its maximum", checkClock},
-    {"unseen-work", "20 % idle or more on a CPU", checkUnseenWork},
+    {"unseen-work", "20 % idle or more on a CPU, at least 10 us a call",
+     checkUnseenWork},
 };
 
 llvm::ArrayRef<FindingRule> attn::getFindingRules() { return kRules; }

@@ -261,21 +261,22 @@ static void printFindings(llvm::raw_ostream &os,
     os << "  [" << finding.rule << "] " << format(finding, layers) << '\n';
 }
 
-/// Returns whether all guesses were right.
-static bool printGuesses(llvm::raw_ostream &os,
-                         llvm::ArrayRef<CheckedExpectation> guesses) {
+/// Returns how many guesses were wrong.
+static size_t printGuesses(llvm::raw_ostream &os,
+                           llvm::ArrayRef<CheckedExpectation> guesses) {
   TextTable table;
   for (const CheckedExpectation &guess : guesses)
     table.addRow({"  " + guess.expectation->text, guess.measured,
                   guess.isRight ? "right" : "wrong"});
   table.print(os);
-  return llvm::all_of(
-      guesses, [](const CheckedExpectation &guess) { return guess.isRight; });
+  return llvm::count_if(
+      guesses, [](const CheckedExpectation &guess) { return !guess.isRight; });
 }
 
-static bool printRegion(llvm::raw_ostream &os, const ProfileFile &file,
-                        const RegionProfile &region,
-                        const PrintOptions &options) {
+/// Returns how many guesses were wrong.
+static size_t printRegion(llvm::raw_ostream &os, const ProfileFile &file,
+                          const RegionProfile &region,
+                          const PrintOptions &options) {
   const RegionSummary summary = summarize(file.environment, region);
   os << '\n' << region.name;
   if (!region.target.empty())
@@ -334,9 +335,9 @@ static void printComparison(llvm::raw_ostream &os, const ProfileFile &file,
 bool attn::printProfile(llvm::raw_ostream &os, const ProfileFile &file,
                         const PrintOptions &options) {
   printEnvironment(os, file);
-  bool allRight = true;
+  size_t wrong = 0;
   for (const RegionProfile &region : file.regions)
-    allRight &= printRegion(os, file, region, options);
+    wrong += printRegion(os, file, region, options);
   if (file.regions.size() > 1)
     printComparison(os, file, options.baseline);
   // Of a region that didn't run, nothing was measured.
@@ -346,7 +347,10 @@ bool attn::printProfile(llvm::raw_ostream &os, const ProfileFile &file,
       continue;
     os << "  " << expectation.text << "  '" << expectation.region
        << "' didn't run  wrong\n";
-    allRight = false;
+    ++wrong;
   }
-  return allRight;
+  if (!options.expectations.empty())
+    os << "guesses: "
+       << (wrong == 0 ? "all right" : std::to_string(wrong) + " wrong") << '\n';
+  return wrong == 0;
 }

@@ -262,7 +262,7 @@ static std::string formatTarget(const VariantReport &report) {
   return report.target + ", kernels of " + report.kernelTarget;
 }
 
-static void addVariantRows(TextTable &table, const VariantReport &report) {
+static void addVariantRow(TextTable &table, const VariantReport &report) {
   if (report.status != "ok" && report.kernels.empty()) {
     table.addRow(
         {report.variant + " (" + report.target + "): " + report.status});
@@ -278,6 +278,9 @@ static void addVariantRows(TextTable &table, const VariantReport &report) {
        "", median, min, max, formatOptional(bytes),
        formatOptional(report.minBytes),
        formatOptional(report.maxIntermediateBytes), formatError(report.error)});
+}
+
+static void addKernelRows(TextTable &table, const VariantReport &report) {
   for (const KernelReport &kernel : report.kernels) {
     auto [median, min, max] = formatTime(kernel.time);
     table.addRow({"  " + kernel.name, std::to_string(kernel.calls), median, min,
@@ -305,13 +308,18 @@ std::string attn::describe(const KernelResources &resources) {
   return text;
 }
 
-void attn::printTable(llvm::raw_ostream &os, const Report &report) {
+void attn::printTable(llvm::raw_ostream &os, const Report &report,
+                      bool showsKernels) {
   os << report.device << '\n';
   TextTable table;
-  table.addRow({"variant, kernels per call", "calls", "median us", "min us",
-                "max us", "moved", "least", "intermediate", "error"});
-  for (const VariantReport &variant : report.variants)
-    addVariantRows(table, variant);
+  table.addRow({"variant, kernels per call", showsKernels ? "calls" : "",
+                "median us", "min us", "max us", "moved", "least",
+                "intermediate", "error"});
+  for (const VariantReport &variant : report.variants) {
+    addVariantRow(table, variant);
+    if (showsKernels)
+      addKernelRows(table, variant);
+  }
   table.print(os);
   for (const VariantReport &variant : report.variants)
     if (variant.sampledRows)
@@ -319,7 +327,7 @@ void attn::printTable(llvm::raw_ostream &os, const Report &report) {
          << " sampled rows\n";
   for (const VariantReport &variant : report.variants)
     for (const KernelReport &kernel : variant.kernels)
-      if (kernel.resources)
+      if (showsKernels && kernel.resources)
         os << describe(*kernel.resources) << '\n';
   for (const VariantReport &variant : report.variants)
     if (!variant.message.empty())

@@ -591,7 +591,7 @@ static llvm::Expected<int> runVariants(mlir::ModuleOp module,
       return result.takeError();
     report.variants.push_back(std::move(*result));
   }
-  printTable(llvm::outs(), report);
+  printTable(llvm::outs(), report, /*showsKernels=*/!profiler);
   if (!jsonFile.empty())
     if (llvm::Error error = writeWholeFile(
             jsonFile, [&](llvm::raw_ostream &os) { writeJSON(os, report); }))

@@ -54,7 +54,7 @@ TEST(FindingsTest, HiddenCopy) {
   naive.phase("steady", 2);
   std::optional<Finding> finding = find("hidden-copy", naive);
   ASSERT_TRUE(finding);
-  EXPECT_THAT(finding->text, HasSubstr("'copy t1 -> t2' runs 1.0 times a call "
+  EXPECT_THAT(finding->text, HasSubstr("'copy t1 -> t2' runs once a call "
                                        "and takes 30.0 us, 30 % of"));
   EXPECT_THAT(finding->text, HasSubstr("made for 'mask'"));
   EXPECT_NEAR(*finding->costUs, 30, 1e-9);
@@ -251,10 +251,14 @@ TEST(FindingsTest, FirstCall) {
   std::optional<Finding> finding = find("first-call", make(50000));
   ASSERT_TRUE(finding);
   EXPECT_THAT(finding->text, HasSubstr("it took 50.0 ms, 500 times a later "
-                                       "one. compile: 25.0 ms."));
+                                       "one (compile 25.0 ms)."));
   EXPECT_THAT(format(*finding, 32),
               HasSubstr("In 32 layers of one shape: 49.9 ms, once."));
   EXPECT_FALSE(fires("first-call", make(250)));
+  // Of no queries.
+  RegionBuilder empty;
+  empty.idle(50000).phase("first").idle(0.05).phase("steady");
+  EXPECT_FALSE(fires("first-call", empty));
 }
 
 TEST(FindingsTest, PlanningPerCall) {
@@ -336,6 +340,10 @@ TEST(FindingsTest, UnseenWork) {
   ASSERT_TRUE(finding);
   EXPECT_THAT(finding->text, HasSubstr("75 % of the time is called idle"));
   EXPECT_FALSE(fires("unseen-work", make(10), cpu));
+  // A launch, beside next to nothing.
+  RegionBuilder empty;
+  EXPECT_FALSE(
+      fires("unseen-work", empty.kernel("k", 2).idle(5).phase("steady"), cpu));
   // CUPTI sees all.
   EXPECT_FALSE(fires("unseen-work", make(300)));
 }

@@ -84,8 +84,10 @@ void writeJSON(llvm::raw_ostream &os, const Report &report);
 /// One line on registers, shared memory, spills and occupancy.
 std::string describe(const KernelResources &resources);
 
-/// For a terminal: a row a variant, and below it one a kernel.
-void printTable(llvm::raw_ostream &os, const Report &report);
+/// For a terminal: a row a variant, and below it, unless a profile shows them,
+/// one a kernel.
+void printTable(llvm::raw_ostream &os, const Report &report,
+                bool showsKernels = true);
 
 } // namespace attn
 
