@@ -39,6 +39,8 @@ for program in ("chromium", "fish", "man", "zsh"):
         config.available_features.add(program)
 
 llvm_config.with_system_environment(["HOME", "TMP", "TEMP", "CUDA_HOME", "CUDA_PATH", "ATTNC_PTXAS"])
+# Nothing of one run is found by the next.
+config.environment["ATTNC_CACHE_DIR"] = "off"
 llvm_config.use_default_substitutions()
 tool_dirs = [os.path.join(config.attnc_obj_root, "bin"), config.llvm_tools_dir]
 llvm_config.with_environment("PATH", tool_dirs, append_path=True)

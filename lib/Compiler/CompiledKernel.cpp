@@ -2,18 +2,12 @@
 
 #include "attn/Compiler/CompiledKernel.h"
 #include "Diagnostics.h"
-#include "GpuCode.h"
-#include "attn/Compiler/Compiler.h"
+#include "Program.h"
 #include "attn/Compiler/TileWork.h"
-#include "attn/Compiler/Version.h"
 #include "attn/Runtime/HostWork.h"
-#include "attn/Runtime/Ptxas.h"
 #include "attn/Runtime/TensorMaps.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/Config/llvm-config.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FormatVariadic.h"
 #include <deque>
 #include <map>
 #include <mutex>
@@ -82,35 +76,6 @@ Backend attn::getBackend(const KernelOptions &options) {
   return named.value_or(getBackend(options.variant));
 }
 
-/// The assembler as it is now, or "" for none: another one makes other code.
-static std::string describePtxas() {
-  llvm::Expected<std::string> path = findPtxas();
-  if (!path) {
-    llvm::consumeError(path.takeError());
-    return "";
-  }
-  llvm::sys::fs::file_status status;
-  if (llvm::sys::fs::status(*path, status))
-    return *path;
-  return llvm::formatv("{0}:{1}:{2}", *path, status.getSize(),
-                       status.getLastModificationTime().time_since_epoch())
-      .str();
-}
-
-/// Everything that the code depends on. It is the text as it was given, not as
-/// it would be printed: a hit needs no parser.
-static std::string getCacheKey(llvm::StringRef text,
-                               const KernelOptions &options,
-                               const Device &device) {
-  const std::string toolchain =
-      device.isGPU() ? describePtxas() : getHostDescription();
-  return DiskCache::getKey({getSourceHash(), LLVM_VERSION_STRING, text,
-                            options.target, options.entry,
-                            stringifyBackend(getBackend(options)),
-                            device.isGPU() ? device.getName() : "cpu",
-                            toolchain, options.avoidsTMA ? "no TMA" : ""});
-}
-
 static CompileOptions getCompileOptions(const KernelOptions &options,
                                         const Device &device) {
   CompileOptions result;
@@ -153,11 +118,8 @@ struct CompiledKernel::Impl {
 
   // In the order in which they need each other.
   std::shared_ptr<Device> device;
-  std::unique_ptr<CpuJit> cpu;
-  std::unique_ptr<Executable> executable;
+  std::unique_ptr<Program> program;
   std::unique_ptr<Launcher> launcher;
-  std::string manifestText;
-  Origin origin = Origin::Compiled;
 
   /// The kernel for tensors that `launcher` refuses with `error`.
   llvm::Expected<Impl *> getSecond(llvm::Error error);
@@ -167,133 +129,7 @@ struct CompiledKernel::Impl {
   KernelOptions options;
   std::mutex secondMutex;
   std::shared_ptr<Impl> second;
-
-private:
-  std::shared_ptr<GpuCode> makeGpuCode(const Manifest &manifest) const;
-  llvm::Error load(const CachedModule &module, LoweredModule lowered);
-  llvm::Error loadCode(Manifest manifest, const CachedModule &module,
-                       LoweredModule lowered);
-  llvm::Error loadFromDisk();
-  llvm::Error compileText();
-  void reportCacheFailure(llvm::Error error) const;
-
-  /// Empty without a cache.
-  std::string key;
 };
-
-void CompiledKernel::Impl::reportCacheFailure(llvm::Error error) const {
-  if (!error)
-    return;
-  const std::string reason = llvm::toString(std::move(error));
-  if (options.onCacheFailure)
-    options.onCacheFailure(reason);
-}
-
-/// It may outlive this.
-std::shared_ptr<GpuCode>
-CompiledKernel::Impl::makeGpuCode(const Manifest &manifest) const {
-  const CompileOptions compileOptions = getCompileOptions(options, *device);
-  GpuCode::Options codeOptions;
-  codeOptions.target = compileOptions.target;
-  codeOptions.lower = [text = text, compileOptions] {
-    return lowerText(text, compileOptions);
-  };
-  if (!key.empty())
-    codeOptions.store = [cache = *options.cache, key = key,
-                         manifest = manifestText](auto images) {
-      return cache.store(key, {manifest, std::move(images)});
-    };
-  codeOptions.onStoreFailure = options.onCacheFailure;
-  codeOptions.continuesInBackground = true;
-  return std::make_shared<GpuCode>(manifest, std::move(codeOptions));
-}
-
-llvm::Error CompiledKernel::Impl::loadCode(Manifest manifest,
-                                           const CachedModule &module,
-                                           LoweredModule lowered) {
-  auto keep =
-      [&](llvm::Expected<std::unique_ptr<Executable>> created) -> llvm::Error {
-    if (!created)
-      return created.takeError();
-    executable = std::move(*created);
-    return llvm::Error::success();
-  };
-  // The device loads what cuDNN brings.
-  if (manifest.usesCudnn())
-    return keep(Executable::create(std::move(manifest), KernelCode(), *device));
-  if (device->isGPU()) {
-    std::shared_ptr<GpuCode> code = makeGpuCode(manifest);
-    if (lowered.module)
-      code->setLowered(std::move(lowered));
-    else if (!code->setImages(module.images))
-      return llvm::createStringError("the images are another manifest's");
-    return keep(Executable::createLazily(std::move(manifest), code, *device));
-  }
-  if (module.images.size() != 1)
-    return llvm::createStringError("the CPU takes one object");
-  auto jit = CpuJit::load(module.images.front());
-  if (!jit)
-    return jit.takeError();
-  cpu = std::move(*jit);
-  KernelCode code;
-  code.lookup = [jit = cpu.get()](llvm::StringRef name) {
-    return jit->lookup(name);
-  };
-  return keep(Executable::create(std::move(manifest), code, *device));
-}
-
-/// With `lowered`, a GPU's code is made of it, else `module` has it.
-llvm::Error CompiledKernel::Impl::load(const CachedModule &module,
-                                       LoweredModule lowered) {
-  llvm::Expected<Manifest> manifest = Manifest::parse(module.manifest);
-  if (!manifest)
-    return manifest.takeError();
-  manifestText = module.manifest;
-  if (llvm::Error error =
-          loadCode(std::move(*manifest), module, std::move(lowered)))
-    return error;
-  launcher = std::make_unique<Launcher>(*executable);
-  launcher->setTileMapper(makeTileMapper(text, executable->getManifest()));
-  return llvm::Error::success();
-}
-
-/// Fails where there is nothing, or nothing of use.
-llvm::Error CompiledKernel::Impl::loadFromDisk() {
-  HostWorkTimer timer(HostWork::Lookup);
-  std::optional<CachedModule> found = options.cache->lookup(key);
-  timer.finish(found ? "disk hit" : "miss");
-  if (!found)
-    return llvm::createStringError("it isn't in the cache");
-  origin = Origin::Disk;
-  return load(*found, {});
-}
-
-/// A GPU's code is made and stored when it is needed.
-llvm::Error CompiledKernel::Impl::compileText() {
-  origin = Origin::Compiled;
-  HostWorkTimer timer(HostWork::Compile);
-  const CompileOptions compileOptions = getCompileOptions(options, *device);
-  llvm::Expected<LoweredModule> lowered = lowerText(text, compileOptions);
-  if (!lowered)
-    return lowered.takeError();
-  llvm::Expected<std::string> manifest =
-      emitManifest(*lowered->module, compileOptions);
-  if (!manifest)
-    return manifest.takeError();
-  CachedModule module{std::move(*manifest), {}};
-  if (!device->isGPU()) {
-    llvm::Expected<std::string> object = compileForHost(*lowered->module);
-    if (!object)
-      return object.takeError();
-    module.images.push_back(std::move(*object));
-  }
-  timer.finish(stringifyBackend(getBackend(options)));
-  if (llvm::Error error = load(module, std::move(*lowered)))
-    return error;
-  if (!device->isGPU() && !key.empty())
-    reportCacheFailure(options.cache->store(key, module));
-  return llvm::Error::success();
-}
 
 llvm::Expected<std::shared_ptr<CompiledKernel::Impl>>
 CompiledKernel::Impl::create(llvm::StringRef text,
@@ -306,16 +142,23 @@ CompiledKernel::Impl::create(llvm::StringRef text,
   impl->text = text;
   impl->options = options;
   impl->options.backend = getBackend(options);
-  // What is made of a call of cuDNN is no longer than its text.
-  if (options.cache && impl->options.backend != Backend::Cudnn) {
-    impl->key = getCacheKey(text, options, *impl->device);
-    llvm::Error error = impl->loadFromDisk();
-    if (!error)
-      return impl;
-    llvm::consumeError(std::move(error));
-  }
-  if (llvm::Error error = impl->compileText())
-    return std::move(error);
+  ProgramSource source;
+  source.text = text;
+  source.options = getCompileOptions(options, *impl->device);
+  source.lower = [text = impl->text, options = source.options] {
+    return lowerText(text, options);
+  };
+  source.cache = options.cache;
+  source.onCacheFailure = options.onCacheFailure;
+  source.continuesInBackground = true;
+  auto program = Program::load(std::move(source), *impl->device);
+  if (!program)
+    return program.takeError();
+  impl->program = std::move(*program);
+  const Executable &executable = impl->program->getExecutable();
+  impl->launcher = std::make_unique<Launcher>(executable);
+  impl->launcher->setTileMapper(
+      makeTileMapper(impl->text, executable.getManifest()));
   return impl;
 }
 
@@ -424,19 +267,19 @@ llvm::Error CompiledKernel::launch(Stream stream,
 }
 
 llvm::Error CompiledKernel::prepare() const {
-  return impl->executable->prepare();
+  return impl->program->getExecutable().prepare();
 }
 
 const Manifest &CompiledKernel::getManifest() const {
-  return impl->executable->getManifest();
+  return impl->program->getExecutable().getManifest();
 }
 
 const std::string &CompiledKernel::getManifestText() const {
-  return impl->manifestText;
+  return impl->program->getManifestText();
 }
 
 Device &CompiledKernel::getDevice() const { return *impl->device; }
 
 CompiledKernel::Origin CompiledKernel::getOrigin() const {
-  return impl->origin;
+  return impl->program->isFromDisk() ? Origin::Disk : Origin::Compiled;
 }

@@ -19,6 +19,9 @@ namespace attn {
 struct LoweredModule {
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
+  /// Whether its code may be found on disk by who compiles it next; false where
+  /// that would miss what was said of it.
+  bool isStorable = true;
 };
 
 /// Machine code of an entry point's kernels. A fused operator has one for each

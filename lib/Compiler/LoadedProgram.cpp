@@ -1,39 +1,61 @@
 //===- LoadedProgram.cpp - An entry point that takes any layout -----------===//
 
 #include "attn/Compiler/LoadedProgram.h"
+#include "Program.h"
 #include "attn/Dialect/Attn/IR/AttnOps.h"
 #include "attn/Runtime/TensorMaps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace attn;
 
+LoadedProgram::LoadedProgram(mlir::ModuleOp module, CompileOptions options,
+                             Device &device, std::optional<DiskCache> cache)
+    : module(module.clone()), options(std::move(options)), device(device),
+      cache(std::move(cache)) {}
+
+LoadedProgram::~LoadedProgram() = default;
+
+const Executable &LoadedProgram::getExecutable() const {
+  return first->getExecutable();
+}
+
 llvm::Expected<std::unique_ptr<LoadedProgram>>
 LoadedProgram::create(mlir::ModuleOp module, const CompileOptions &options,
-                      Device &device) {
+                      Device &device, std::optional<DiskCache> cache) {
   std::unique_ptr<LoadedProgram> program(
-      new LoadedProgram(module, options, device));
-  if (llvm::Error error = program->load(program->first))
-    return std::move(error);
+      new LoadedProgram(module, options, device, std::move(cache)));
+  auto first = program->load();
+  if (!first)
+    return first.takeError();
+  program->first = std::move(*first);
   return program;
 }
 
-llvm::Error LoadedProgram::load(Loaded &loaded) const {
-  llvm::Expected<CompiledProgram> program = compile(*module, options);
-  if (!program)
-    return program.takeError();
-  llvm::Expected<Manifest> manifest = Manifest::parse(program->manifest);
-  if (!manifest)
-    return manifest.takeError();
-  loaded.program = std::move(*program);
-  KernelCode code;
-  code.image = std::move(loaded.program.ptx);
-  if (const CpuJit *cpu = loaded.program.cpu.get())
-    code.lookup = [cpu](llvm::StringRef name) { return cpu->lookup(name); };
-  auto executable = Executable::create(std::move(*manifest), code, device);
-  if (!executable)
-    return executable.takeError();
-  loaded.executable = std::move(*executable);
-  return llvm::Error::success();
+/// In the context of `module`, whose handlers are told what there is to say.
+static llvm::Expected<LoweredModule> lowerHere(mlir::ModuleOp module,
+                                               const CompileOptions &options) {
+  LoweredModule result;
+  mlir::ScopedDiagnosticHandler listener(module.getContext(),
+                                         [&](mlir::Diagnostic &) {
+                                           result.isStorable = false;
+                                           return mlir::failure();
+                                         });
+  auto lowered = lower(module, options);
+  if (!lowered)
+    return lowered.takeError();
+  result.module = std::move(*lowered);
+  return result;
+}
+
+llvm::Expected<std::unique_ptr<Program>> LoadedProgram::load() const {
+  ProgramSource source;
+  llvm::raw_string_ostream(source.text) << *module;
+  source.options = options;
+  source.lower = [module = module.get(), options = options] {
+    return lowerHere(module, options);
+  };
+  source.cache = cache;
+  return Program::load(std::move(source), device);
 }
 
 /// At the operator, if the entry has one.
@@ -49,7 +71,7 @@ void LoadedProgram::remark(const llvm::Twine &reason) {
 
 llvm::Expected<std::unique_ptr<Invocation>>
 LoadedProgram::bind(llvm::ArrayRef<Tensor> arguments) {
-  auto invocation = first.executable->bind(arguments);
+  auto invocation = getExecutable().bind(arguments);
   if (invocation)
     return invocation;
   std::string reason;
@@ -61,8 +83,11 @@ LoadedProgram::bind(llvm::ArrayRef<Tensor> arguments) {
     return std::move(error);
   remark(reason);
   options.avoidsTMA = true;
-  if (!second.executable)
-    if (llvm::Error error = load(second))
-      return std::move(error);
-  return second.executable->bind(arguments);
+  if (!second) {
+    auto loaded = load();
+    if (!loaded)
+      return loaded.takeError();
+    second = std::move(*loaded);
+  }
+  return second->getExecutable().bind(arguments);
 }

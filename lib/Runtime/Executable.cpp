@@ -1,6 +1,7 @@
 //===- Executable.cpp - A manifest and its code, ready to run -------------===//
 
 #include "attn/Runtime/Executable.h"
+#include "attn/Runtime/HostWork.h"
 #include "attn/Runtime/SequenceChecks.h"
 #include "attn/Runtime/TensorMaps.h"
 #include "llvm/ADT/STLExtras.h"
@@ -148,10 +149,12 @@ llvm::Error Executable::prepare() const {
 
 llvm::Expected<std::unique_ptr<Invocation>>
 Executable::bind(llvm::ArrayRef<Tensor> arguments) const {
+  HostWorkTimer timer(HostWork::Plan);
   llvm::Expected<BoundPlan> plan =
       BoundPlan::create(manifest, device.getNumSMs(), arguments);
   if (!plan)
     return plan.takeError();
+  timer.finish(manifest.entry);
   auto read = [&](unsigned argument) -> llvm::Expected<Tensor> {
     return arguments[argument];
   };

@@ -25,6 +25,8 @@ import zlib
 
 # One thread for each job.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Nothing of one run is found by the next.
+os.environ.setdefault("ATTNC_CACHE_DIR", "off")
 import numpy as np  # noqa: E402
 
 import cases  # noqa: E402

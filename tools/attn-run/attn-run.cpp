@@ -173,14 +173,12 @@ Runner::load(Backend backend, std::string &firstError) {
   options.setBackend(backend);
   options.target = target;
   options.entry = entryName;
-  std::optional<Profiler::HostSpan> span;
   if (remarks)
     options.onPass = [&](llvm::StringRef pass) {
       remarks->setSource(pass.empty() ? "attnc" : pass);
     };
-  if (profiler)
-    span.emplace(*profiler, HostActivity::Compile, "compile");
-  return LoadedProgram::create(module, options, device);
+  return LoadedProgram::create(module, options, device,
+                               DiskCache::getDefault());
 }
 
 /// Before anything runs, so that no output is written for a call that fails.
@@ -237,11 +235,7 @@ llvm::Error Runner::writeOutputs(const Manifest &manifest) const {
 /// Binds the arguments and runs one forward, whose outputs are checked.
 llvm::Expected<std::unique_ptr<Invocation>>
 Runner::runFirst(LoadedProgram &program) {
-  std::optional<Profiler::HostSpan> span;
-  if (profiler)
-    span.emplace(*profiler, HostActivity::Plan, "bind");
   auto invocation = program.bind(arguments);
-  span.reset();
   if (!invocation)
     return invocation.takeError();
   if (llvm::Error error = (*invocation)->poisonOutputs())

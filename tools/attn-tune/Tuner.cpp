@@ -168,13 +168,21 @@ llvm::Error Tuner::bind(Loaded &loaded) {
   return llvm::Error::success();
 }
 
+/// Of the kernel that computes the attention.
+static std::optional<KernelResources>
+getResources(const Invocation &invocation) {
+  for (const TimedStep &step : invocation.getSteps())
+    if (step.kind == Step::Kind::Launch && !step.isPrepass)
+      return invocation.getExecutable().getKernel(step.kernel).getResources();
+  return std::nullopt;
+}
+
 llvm::Error Tuner::screen(TuneResult &result, Loaded &loaded) {
   if (llvm::Error error = load(result.schedule, loaded))
     return error;
-  result.resources =
-      loaded.program->getExecutable().getKernel(0).getResources();
   if (llvm::Error error = bind(loaded))
     return error;
+  result.resources = getResources(*loaded.invocation);
   Watchdog watchdog("'" + describe(result.schedule) + "'");
   if (llvm::Error error = runOnce(*loaded.invocation))
     return error;

@@ -1,9 +1,11 @@
-//===- FakeGpu.h - A device that only remembers -----------------*- C++ -*-===//
+//===- FakeGpu.h - A device and an assembler for tests ----------*- C++ -*-===//
 
 #ifndef ATTN_UNITTESTS_GPU_FAKEGPU_H
 #define ATTN_UNITTESTS_GPU_FAKEGPU_H
 
 #include "attn/Runtime/Device.h"
+#include "llvm/Support/FileSystem.h"
+#include "gtest/gtest.h"
 
 namespace attn::test {
 
@@ -96,6 +98,35 @@ private:
   };
 
   std::unique_ptr<Device> host = createCpuDevice();
+};
+
+/// What FakePtxas puts in front of its input.
+constexpr llvm::StringLiteral kAssembled = "assembled\n";
+
+/// Instead of ptxas: puts a line in front of its input.
+class FakePtxas {
+public:
+  FakePtxas() {
+    int fd;
+    EXPECT_FALSE(llvm::sys::fs::createTemporaryFile("ptxas", "sh", fd, path));
+    llvm::raw_fd_ostream os(fd, /*shouldClose=*/true);
+    os << "#!/bin/sh\n"
+          "while [ $# -gt 0 ]; do\n"
+          "  [ \"$1\" = -o ] && out=$2 && in=$3\n"
+          "  shift\n"
+          "done\n"
+          "(echo assembled; cat \"$in\") > \"$out\"\n";
+    os.close();
+    EXPECT_FALSE(llvm::sys::fs::setPermissions(path, llvm::sys::fs::owner_all));
+    setenv("ATTNC_PTXAS", path.c_str(), /*overwrite=*/1);
+  }
+  ~FakePtxas() {
+    unsetenv("ATTNC_PTXAS");
+    llvm::sys::fs::remove(path);
+  }
+
+private:
+  llvm::SmallString<128> path;
 };
 
 } // namespace attn::test

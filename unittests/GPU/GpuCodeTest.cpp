@@ -7,8 +7,6 @@
 #include "attn/Compiler/Compiler.h"
 #include "attn/Runtime/Launcher.h"
 #include "mlir/Parser/Parser.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FileUtilities.h"
 #include <future>
 #include <thread>
 
@@ -18,33 +16,6 @@ using namespace attn::test;
 namespace {
 
 constexpr int64_t kHeads = 2, kHeadDim = 64;
-constexpr llvm::StringLiteral kAssembled = "assembled\n";
-
-/// Instead of ptxas: puts a line in front of its input.
-class FakePtxas {
-public:
-  FakePtxas() {
-    int fd;
-    EXPECT_FALSE(llvm::sys::fs::createTemporaryFile("ptxas", "sh", fd, path));
-    llvm::raw_fd_ostream os(fd, /*shouldClose=*/true);
-    os << "#!/bin/sh\n"
-          "while [ $# -gt 0 ]; do\n"
-          "  [ \"$1\" = -o ] && out=$2 && in=$3\n"
-          "  shift\n"
-          "done\n"
-          "(echo assembled; cat \"$in\") > \"$out\"\n";
-    os.close();
-    EXPECT_FALSE(llvm::sys::fs::setPermissions(path, llvm::sys::fs::owner_all));
-    setenv("ATTNC_PTXAS", path.c_str(), /*overwrite=*/1);
-  }
-  ~FakePtxas() {
-    unsetenv("ATTNC_PTXAS");
-    llvm::sys::fs::remove(path);
-  }
-
-private:
-  llvm::SmallString<128> path;
-};
 
 class GpuCodeTest : public testing::Test {
 protected:

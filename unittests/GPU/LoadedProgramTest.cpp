@@ -95,6 +95,7 @@ func.func @f(%q: !t {attn.name = "q"}, %k: !t {attn.name = "k"},
 } // namespace
 
 TEST_F(LoadedProgramTest, TakesWhatReadsTheLayout) {
+  FakePtxas ptxas;
   FakeGpu device;
   auto program = load(device);
   EXPECT_EQ(bind(*program, 0, {}), "sm_90a");
