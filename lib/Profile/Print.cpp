@@ -159,7 +159,8 @@ static void printResources(llvm::raw_ostream &os, const RegionSummary &summary,
   std::vector<Row> rows;
   rows.push_back({"  kernel", "grid", "block", "cluster", "registers",
                   "smem static+dynamic", "local", "blocks/SM", "limited by",
-                  "occupancy*", "waves", "path"});
+                  "occupancy*", "measured", "waves", "path", "matrix units",
+                  "DRAM"});
   for (const KernelSummary &kernel : summary.kernels) {
     if (!kernel.launch)
       continue;
@@ -174,13 +175,22 @@ static void printResources(llvm::raw_ostream &os, const RegionSummary &summary,
          occupancy ? occupancy->limit.str() : "-",
          formatPercent(occupancy ? std::optional(occupancy->getFraction())
                                  : std::nullopt),
+         formatPercent(kernel.measuredOccupancy),
          kernel.waves ? llvm::formatv("{0:F2}", *kernel.waves).str() : "-",
-         formatPath(kernel)});
+         formatPath(kernel), formatPercent(kernel.measuredMatrixFraction),
+         kernel.measuredBytes ? formatBytes(std::llround(*kernel.measuredBytes))
+                              : "-"});
   }
   if (rows.size() == 1)
     return;
   printKnown(os, rows);
   os << "  * computed, with shared memory opted in to\n";
+  if (llvm::any_of(summary.kernels, [](const KernelSummary &kernel) {
+        return kernel.measuredOccupancy || kernel.measuredMatrixFraction ||
+               kernel.measuredBytes;
+      }))
+    os << "  by counters, in a run of their own: measured occupancy, how long "
+          "the matrix units worked, bytes of the device's memory\n";
 }
 
 static void printTotals(llvm::raw_ostream &os, const RegionSummary &summary) {

@@ -53,6 +53,16 @@ const KernelFacts *RegionProfile::getFacts(llvm::StringRef kernel) const {
   return found == facts.end() ? nullptr : &*found;
 }
 
+KernelFacts &RegionProfile::getOrAddFacts(llvm::StringRef kernel) {
+  auto found = llvm::find_if(
+      facts, [&](const KernelFacts &entry) { return entry.name == kernel; });
+  if (found != facts.end())
+    return *found;
+  KernelFacts &added = facts.emplace_back();
+  added.name = kernel.str();
+  return added;
+}
+
 std::vector<std::string> ProfileFile::getRegionNames() const {
   std::vector<std::string> names;
   for (const RegionProfile &region : regions)
@@ -122,7 +132,10 @@ static bool fromJSON(const json::Value &value, KernelFacts &facts,
          mapper.mapOptional("dense", facts.isDense) &&
          mapper.mapOptional("path", facts.path) &&
          mapper.mapOptional("path_source", facts.pathSource) &&
-         mapper.map("work_imbalance", facts.workImbalance);
+         mapper.map("work_imbalance", facts.workImbalance) &&
+         mapper.map("measured_bytes", facts.measuredBytes) &&
+         mapper.map("measured_occupancy", facts.measuredOccupancy) &&
+         mapper.map("measured_matrix", facts.measuredMatrixFraction);
 }
 
 /// Whether a span is one; reports at `path` if it isn't.
@@ -380,6 +393,12 @@ static void write(json::OStream &os, const KernelFacts &facts) {
     os.attribute("path", facts.path);
     os.attribute("path_source", facts.pathSource);
     os.attribute("work_imbalance", toJSON(facts.workImbalance));
+    if (facts.measuredBytes)
+      os.attribute("measured_bytes", *facts.measuredBytes);
+    if (facts.measuredOccupancy)
+      os.attribute("measured_occupancy", *facts.measuredOccupancy);
+    if (facts.measuredMatrixFraction)
+      os.attribute("measured_matrix", *facts.measuredMatrixFraction);
   });
 }
 

@@ -431,17 +431,6 @@ llvm::Expected<ProfileEnvironment> Profiler::describeEnvironment() {
 // Facts
 //===----------------------------------------------------------------------===//
 
-static KernelFacts &getOrAddFacts(RegionProfile &region, llvm::StringRef name) {
-  auto found = llvm::find_if(region.facts, [&](const KernelFacts &facts) {
-    return facts.name == name;
-  });
-  if (found != region.facts.end())
-    return *found;
-  KernelFacts &facts = region.facts.emplace_back();
-  facts.name = name.str();
-  return facts;
-}
-
 /// On the device, a library's kernel has a name of the library's own: that of
 /// the only one whose work isn't known.
 static void nameLibraryKernel(RegionProfile &region) {
@@ -465,7 +454,7 @@ static void nameLibraryKernel(RegionProfile &region) {
   llvm::erase_if(region.facts, [](const KernelFacts &facts) {
     return facts.name == kCudnnKernelName;
   });
-  KernelFacts &facts = getOrAddFacts(region, region.names[*unknown]);
+  KernelFacts &facts = region.getOrAddFacts(region.names[*unknown]);
   facts.bytes = work.bytes;
   facts.flops = work.flops;
   facts.isDense = work.isDense;
@@ -485,7 +474,7 @@ void HostObserver::addFacts(RegionProfile &region, const Phase &phase) {
   for (const auto &[problem, kernels] : works) {
     const std::optional<TileWork> tiles = problem.map();
     for (const auto &[name, work] : kernels) {
-      KernelFacts &facts = getOrAddFacts(region, name);
+      KernelFacts &facts = region.getOrAddFacts(name);
       Work counted = work;
       if (tiles && counted.flops)
         counted.flops = tiles->countVisited(*counted.flops);
@@ -500,7 +489,7 @@ void HostObserver::addFacts(RegionProfile &region, const Phase &phase) {
   }
   // Of one launch in the mean.
   for (const auto &[name, work] : totals) {
-    KernelFacts &facts = getOrAddFacts(region, name);
+    KernelFacts &facts = region.getOrAddFacts(name);
     if (work.bytes)
       facts.bytes = *work.bytes / work.launches;
     if (work.flops)
@@ -539,7 +528,7 @@ void attn::addFacts(RegionProfile &region, const Invocation &invocation) {
   for (const TimedStep &step : invocation.getSteps()) {
     if (step.kind != Step::Kind::Launch)
       continue;
-    KernelFacts &facts = getOrAddFacts(region, step.name);
+    KernelFacts &facts = region.getOrAddFacts(step.name);
     facts.bytes = getMean(invocation, step.name, &TimedStep::bytes);
     facts.flops = getMean(invocation, step.name, &TimedStep::flops);
   }

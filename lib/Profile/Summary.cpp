@@ -135,6 +135,9 @@ void Aggregator::addFacts(KernelSummary &kernel) const {
     kernel.path = facts->path;
     kernel.pathSource = facts->pathSource;
     kernel.workImbalance = facts->workImbalance;
+    kernel.measuredBytes = facts->measuredBytes;
+    kernel.measuredOccupancy = facts->measuredOccupancy;
+    kernel.measuredMatrixFraction = facts->measuredMatrixFraction;
   }
   if (!kernel.path.empty() || !environment.isGPU)
     return;

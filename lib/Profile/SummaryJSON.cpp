@@ -30,6 +30,9 @@ static void writeKernel(json::OStream &os, const KernelSummary &kernel) {
     os.attribute("path", kernel.path);
     os.attribute("path_source", kernel.pathSource);
     os.attribute("is_product", kernel.isProduct());
+    os.attribute("measured_bytes", toJSON(kernel.measuredBytes));
+    os.attribute("measured_occupancy", toJSON(kernel.measuredOccupancy));
+    os.attribute("measured_matrix", toJSON(kernel.measuredMatrixFraction));
     if (kernel.bound)
       os.attribute("bound", getName(*kernel.bound));
     if (kernel.launch) {

@@ -4,8 +4,9 @@
     python3 test/GPU/profiler.py --attn-run build/bin/attn-run --target sm_90a [--json FILE]
 
 Runs examples/causal.mlir (B8 H16 N1024 D64, bf16) in every variant, once with
-CUPTI and once without; with torch, also torch's flash attention through
-attnc.profile. Each check is one line; a wrong one fails the run.
+CUPTI, once without, and where there is ncu and its permission, under it; with
+torch, also torch's flash attention through attnc.profile. Each check is one
+line; a wrong one fails the run.
 """
 
 import argparse
@@ -13,6 +14,8 @@ import ctypes
 import glob
 import json
 import os
+import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -28,6 +31,13 @@ GAP_SPREAD_US = 1
 # Of a variant's time with CUPTI at work to that without; run to run, a power-limited card differs by as much.
 OVERHEAD_TOLERANCE = 0.03
 PATHS = {"sm_80": "HMMA", "sm_90a": "HGMMA"}
+COUNTERS = (
+    "sm__warps_active.avg.pct_of_peak_sustained_active",
+    "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",
+    "dram__bytes.sum",
+)
+# Of the analytic bytes of kernels that move more than twice an H200's L2 cache, which keeps some of what is written.
+DRAM_SHARE = (0.7, 1.15)
 
 
 def find_cupti():
@@ -183,11 +193,56 @@ def check_story(checks, profile, target):
     for name, rule in (("inplace", "hidden-copy"), ("fused", "score-matrix"), ("inplace", "fp32-product")):
         checks.check(f"{name}: doesn't say {rule}", rule not in rules[name])
     (kernel,) = kernels(regions["fused"]["summary"]).values()
+    # The triangle, and of tiles on the diagonal what isn't visible.
+    batches, heads, length, dims = map(int, SHAPE.split("x"))
+    share = kernel["flops"] / (4 * batches * heads * length * length * dims)
+    checks.check("fused: FLOPs are those of visible tiles", 0.5 < share < 0.75 and not kernel["dense"], f"{share:.3f}")
     checks.check(
         "fused: matrix path from machine code",
         (kernel["path"], kernel["path_source"]) == (PATHS[target], "machine code"),
         f"{kernel['path']}, {kernel['path_source']}",
     )
+
+
+def check_counters(checks, args, folder):
+    """What counters measure, which attn-prof shows beside what is computed."""
+    ncu = shutil.which("ncu") or next(iter(sorted(glob.glob("/opt/nvidia/nsight-compute/*/ncu"))), None)
+    if not ncu:
+        print("skipped: counters, as there is no ncu")
+        return
+    command = [ncu, "--csv", "--print-units", "base", "--metrics", ",".join(COUNTERS), args.attn_run]
+    command += [os.path.join(ROOT, "examples/causal.mlir"), "--target=" + args.target, "--variant=all", "--repeat=0"]
+    command += ["--shapes=" + ",".join([SHAPE] * 3)]
+    done = subprocess.run(command, env=dict(os.environ, LC_ALL="C"), stdout=subprocess.PIPE, text=True)
+    if "ERR_NVGPUCTRPERM" in done.stdout:
+        print("skipped: counters, as they may not be read")
+        return
+    counters, report = os.path.join(folder, "counters.csv"), os.path.join(folder, "counters.html")
+    with open(counters, "w") as file:
+        file.write(done.stdout)
+    prof = os.path.join(os.path.dirname(os.path.abspath(args.attn_run)), "attn-prof")
+    shown = subprocess.run(
+        [prof, os.path.join(folder, "cupti.json"), "--counters=" + counters, "--report=" + report],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    checks.check("attn-prof reads ncu's table", shown.returncode == 0, shown.stdout if shown.returncode else "")
+    if shown.returncode:
+        print(done.stdout)
+        return
+    with open(report) as file:
+        profile = json.loads(re.search(r'id="data">(.*?)</script>', file.read(), re.DOTALL)[1])
+    for region in profile["regions"]:
+        for name, kernel in kernels(region["summary"]).items():
+            measured, computed = kernel["measured_occupancy"], kernel["computed_occupancy"]
+            fits = measured is not None and 0 < measured <= computed + 0.01
+            checks.check(f"{region['name']}, {name}: occupancy by counters", fits, f"{measured} of {computed}")
+            if kernel["bytes"] < 2 * profile["environment"]["cache_bytes"]:
+                continue
+            share = (kernel["measured_bytes"] or 0) / kernel["bytes"]
+            checks.check(f"{region['name']}, {name}: bytes by counters", DRAM_SHARE[0] <= share <= DRAM_SHARE[1], f"{share:.2f}")
+    (fused,) = (region for region in profile["regions"] if region["name"] == "fused")
+    (kernel,) = kernels(fused["summary"]).values()
+    checks.check("fused: the matrix units work", (kernel["measured_matrix"] or 0) > 0.1, f"{kernel['measured_matrix']}")
 
 
 def check_foreign(checks):
@@ -214,6 +269,7 @@ def check_foreign(checks):
     # q, k, v and o once, and both products of all rows and keys.
     least, products = 4 * q.numel() * q.element_size(), 4 * q.numel() * k.shape[2]
     (fused,) = kernels(ours["summary"]).values()
+    checks.check("no FLOPs are skipped", not fused["dense"])
     known = ours["min_bytes"], fused["bytes"], fused["flops"]
     checks.check("bytes and FLOPs of ours are known", known == (least, least, products), f"{known}")
     checks.check("torch's aren't", theirs["min_bytes"] is None and all(k["bytes"] is None for k in theirs["summary"]["kernels"]))
@@ -276,6 +332,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         status, profile, report = run(args, folder, "cupti")
         _, without, plain = run(args, folder, "events", ATTNC_CUPTI=os.path.join(folder, "none.so"))
+        check_counters(checks, args, folder)
     checks.check("the guesses are right", status == 0)
     sources = {region["source"] for region in profile["regions"]}
     checks.check("CUPTI is found and allowed", sources == {"cupti"}, f"{sources} {profile['regions'][0]['notes']}")

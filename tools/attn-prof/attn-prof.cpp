@@ -1,6 +1,7 @@
 //===- attn-prof.cpp - Shows a profile that was saved ---------------------===//
 
 #include "../Support/ProfileOptions.h"
+#include "attn/Profile/Counters.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/WithColor.h"
@@ -12,6 +13,12 @@ static cl::OptionCategory category("attn-prof options");
 
 static cl::opt<std::string> inputFile(cl::Positional, cl::Required,
                                       cl::desc("FILE.json"), cl::cat(category));
+static cl::opt<std::string> countersFile(
+    "counters",
+    cl::desc("Show beside it what `ncu --csv` measured of the same kernels: "
+             "occupancy, use of the matrix units, bytes (docs/Profile.md has "
+             "the command)"),
+    cl::value_desc("FILE.csv"), cl::cat(category));
 static ShowProfileOptions showOptions(category);
 
 static llvm::Expected<ProfileFile> read() {
@@ -22,6 +29,14 @@ static llvm::Expected<ProfileFile> read() {
   llvm::Expected<ProfileFile> file = parseProfile((*buffer)->getBuffer());
   if (!file)
     return llvm::createFileError(inputFile, file.takeError());
+  if (countersFile.empty())
+    return file;
+  llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> counters =
+      llvm::MemoryBuffer::getFile(countersFile);
+  if (!counters)
+    return llvm::createFileError(countersFile, counters.getError());
+  if (llvm::Error error = addCounters(*file, (*counters)->getBuffer()))
+    return llvm::createFileError(countersFile, std::move(error));
   return file;
 }
 

@@ -90,6 +90,12 @@ struct KernelFacts {
   std::string pathSource;
   /// The longest program's work over the mean.
   std::optional<double> workImbalance;
+  /// By counters, in a run of their own (Counters.h): of one launch, bytes of
+  /// the device's memory, warps of those that an SM holds, and the share of
+  /// time in which the matrix units work.
+  std::optional<double> measuredBytes = std::nullopt;
+  std::optional<double> measuredOccupancy = std::nullopt;
+  std::optional<double> measuredMatrixFraction = std::nullopt;
 };
 
 /// A span of the timeline. The one named "steady" is what is reported; "first"
@@ -126,6 +132,7 @@ struct RegionProfile {
   std::optional<MaskMap> maskMap;
 
   const KernelFacts *getFacts(llvm::StringRef kernel) const;
+  KernelFacts &getOrAddFacts(llvm::StringRef kernel);
 };
 
 /// What one multiprocessor holds; SMLimits that owns its name.

@@ -36,6 +36,9 @@ struct KernelSummary {
   std::string pathSource;
   std::optional<double> workImbalance;
   std::optional<Bound> bound;
+  /// See KernelFacts.
+  std::optional<double> measuredBytes, measuredOccupancy;
+  std::optional<double> measuredMatrixFraction;
 
   /// Whether matrix products are what it computes, or a part of it.
   bool isProduct() const;

@@ -166,7 +166,7 @@ function addKernels() {
   const columns = [["name"], ["calls"], ["median us"], ["min us"], ["max us"], ["total us"], ["of wall"], ["moved"],
     ["of bandwidth"], ["FLOP"], ["of matrix rate"], ["bound", "text"], ["path", "text"], ["grid"], ["block"],
     ["cluster"], ["registers"], ["shared memory"], ["local"], ["blocks/SM"], ["limited by", "text"], ["occupancy*"],
-    ["waves"]];
+    ["measured occupancy"], ["waves"], ["matrix units busy, measured"], ["DRAM, measured"]];
   for (const region of regions) {
     const summary = region.summary;
     const rows = summary.kernels.map((kernel) => [
@@ -177,7 +177,8 @@ function addKernels() {
       kernel.bound ?? "-", kernel.path ? kernel.path + (kernel.path_source === "name" ? " (by name)" : "") : "-",
       ...(isGPU ? [sizes(kernel.grid), sizes(kernel.block), sizes(kernel.cluster)] : ["-", "-", "-"]),
       integer(kernel.registers), bytes(kernel.smem_bytes), bytes(kernel.local_bytes), integer(kernel.blocks_per_sm),
-      kernel.occupancy_limit ?? "-", percent(kernel.computed_occupancy), fixed(kernel.waves, 2),
+      kernel.occupancy_limit ?? "-", percent(kernel.computed_occupancy), percent(kernel.measured_occupancy), fixed(kernel.waves, 2),
+      percent(kernel.measured_matrix), bytes(kernel.measured_bytes),
     ]);
     made.append(el("h3", {}, `${region.name} (${region.target})`),
       el("p", { class: "note" }, [`Times by ${SOURCES[region.source] ?? region.source}`, region.warm ? "inputs may be in the cache" : "",
@@ -192,6 +193,9 @@ function addKernels() {
   }
   if (isGPU)
     made.append(el("p", { class: "note" }, "* computed, with shared memory opted in to."));
+  if (regions.some((region) => region.summary.kernels.some((kernel) => known(kernel.measured_occupancy)
+      || known(kernel.measured_bytes) || known(kernel.measured_matrix))))
+    made.append(el("p", { class: "note" }, "What is measured is by counters, in a run of their own."));
 }
 
 function describeTotals(summary) {
