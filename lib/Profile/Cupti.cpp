@@ -3,10 +3,10 @@
 #include "Cupti.h"
 #include "CuptiABI.h"
 #include "attn/Profile/MachineCode.h"
+#include "attn/Runtime/LibrarySymbol.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Demangle/Demangle.h"
-#include "llvm/Support/DynamicLibrary.h"
 #include "llvm/Support/Process.h"
 #include <atomic>
 #include <cstdlib>
@@ -68,10 +68,8 @@ static llvm::Error loadSymbols(Library &library) {
                                    "libcupti.so (part of CUDA; torch brings "
                                    "one in nvidia/cuda_cupti/lib)");
 #define ATTN_CUPTI_LOAD(name, symbol, ...)                                     \
-  library.name = reinterpret_cast<decltype(library.name)>(                     \
-      handle.getAddressOfSymbol(symbol));                                      \
-  if (!library.name)                                                           \
-    return llvm::createStringError("CUPTI is too old: it has no " symbol);
+  if (llvm::Error error = loadSymbol(handle, "CUPTI", symbol, library.name))   \
+    return error;
   ATTN_CUPTI_FUNCTIONS(ATTN_CUPTI_LOAD)
 #undef ATTN_CUPTI_LOAD
   uint32_t version = 0;

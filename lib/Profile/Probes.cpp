@@ -1,6 +1,7 @@
 //===- Probes.cpp - What a card can do at best ----------------------------===//
 
 #include "attn/Profile/Profiler.h"
+#include "attn/Runtime/EventTimer.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace attn;
@@ -11,24 +12,9 @@ static constexpr int kRepetitions = 5;
 /// The best time of work on the device's own stream, in microseconds.
 static llvm::Expected<double> timeBest(Device &device,
                                        llvm::function_ref<llvm::Error()> work) {
-  llvm::Expected<std::unique_ptr<Event>> start = device.createEvent();
-  if (!start)
-    return start.takeError();
-  llvm::Expected<std::unique_ptr<Event>> end = device.createEvent();
-  if (!end)
-    return end.takeError();
   double best = 0;
   for (int i = 0; i <= kRepetitions; ++i) {
-    if (llvm::Error error = device.record(**start))
-      return std::move(error);
-    if (llvm::Error error = work())
-      return std::move(error);
-    if (llvm::Error error = device.record(**end))
-      return std::move(error);
-    if (llvm::Error error = device.synchronize())
-      return std::move(error);
-    llvm::Expected<double> elapsed =
-        device.getElapsedMicroseconds(**start, **end);
+    llvm::Expected<double> elapsed = timeByEvents(device, work);
     if (!elapsed)
       return elapsed.takeError();
     // The first warms up.

@@ -1,7 +1,7 @@
 //===- CudaDriver.cpp - The driver's entry points, by dlopen --------------===//
 
 #include "CudaDriver.h"
-#include "llvm/Support/DynamicLibrary.h"
+#include "attn/Runtime/LibrarySymbol.h"
 
 using namespace attn::cuda;
 
@@ -24,11 +24,9 @@ static llvm::Error loadSymbols(Driver &driver) {
         "--target=cpu (" +
         reason + ")");
 #define ATTN_CUDA_LOAD(name, symbol, ...)                                      \
-  driver.name = reinterpret_cast<decltype(driver.name)>(                       \
-      library.getAddressOfSymbol(symbol));                                     \
-  if (!driver.name)                                                            \
-    return llvm::createStringError(                                            \
-        "the CUDA driver is too old: it has no " symbol);
+  if (llvm::Error error =                                                      \
+          attn::loadSymbol(library, "the CUDA driver", symbol, driver.name))   \
+    return error;
   ATTN_CUDA_FUNCTIONS(ATTN_CUDA_LOAD)
 #undef ATTN_CUDA_LOAD
   driver.TensorMapEncodeTiled =

@@ -4,6 +4,7 @@
 #include "../Support/Arguments.h"
 #include "../Support/LoadProgram.h"
 #include "../Support/Verifier.h"
+#include "attn/Runtime/EventTimer.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringExtras.h"
 #include <chrono>
@@ -116,20 +117,9 @@ llvm::Error BenchRunner::Contestant::start(llvm::ArrayRef<Tensor> arguments,
 }
 
 llvm::Expected<double> BenchRunner::Contestant::time(int64_t count) {
-  Device &device = invocation->getExecutable().getDevice();
-  auto begin = device.createEvent(), end = device.createEvent();
-  if (!begin || !end)
-    return llvm::joinErrors(begin.takeError(), end.takeError());
-  if (llvm::Error error = device.record(**begin))
-    return std::move(error);
-  if (llvm::Error error = invocation->enqueueForwards(count))
-    return std::move(error);
-  if (llvm::Error error = device.record(**end))
-    return std::move(error);
-  if (llvm::Error error = device.synchronize())
-    return std::move(error);
   llvm::Expected<double> elapsed =
-      device.getElapsedMicroseconds(**begin, **end);
+      timeByEvents(invocation->getExecutable().getDevice(),
+                   [&] { return invocation->enqueueForwards(count); });
   if (!elapsed)
     return elapsed.takeError();
   return *elapsed / count;
