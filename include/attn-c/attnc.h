@@ -127,8 +127,9 @@ ATTNC_API int attnc_launch_at(const attnc_kernel *kernel, void *stream,
 
 /** What a launch may take for granted, joined by |. */
 enum {
-  /** The tensors that a mask reads (captures) hold what they held at the last
-      launch on the stream with tensors of the same shapes and strides. What
+  /** The tensors that a mask reads (captures) and the lengths of sequences hold
+      what they held at the last launch on the stream with tensors of the same
+      shapes and strides. What
       that launch found out about them before the attention is used again, if
       they also lie at the same addresses and no other launch of the kernel came
       between on the stream. */

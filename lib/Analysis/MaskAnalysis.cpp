@@ -236,8 +236,13 @@ private:
 
   KeySets readBounds() {
     int64_t rowsInGranule = *mask.getBoundsRows();
-    Value first = builder.createOrFold<arith::DivUIOp>(
-        firstRow, i32Constant(rowsInGranule));
+    int64_t rowsInTile = cast<ShapedType>(mask.getType()).getDimSize(0);
+    Value first = builder.createOrFold<arith::MulIOp>(
+        mask.getTileNumber(builder), i32Constant(rowsInTile / rowsInGranule));
+    if (rows)
+      first = builder.createOrFold<arith::AddIOp>(
+          first, builder.createOrFold<arith::DivUIOp>(
+                     rows->offset, i32Constant(rowsInGranule)));
     KeySets sets = readGranule(first);
     for (int64_t i = 1; i < numRows / rowsInGranule; ++i) {
       KeySets next = readGranule(

@@ -132,10 +132,13 @@ LogicalResult MaskData::checkCache() {
                           << point.batch << " has " << length
                           << " keys, in a cache for " << point.keyLength
                           << "; give --lengths that hold them";
+  numKeys = length;
   return success();
 }
 
 LogicalResult MaskData::createMask() {
+  if (!numKeys)
+    return success();
   std::vector<ReferenceCapture> captures;
   for (Value operand : op.getCaptures()) {
     const Argument *argument = find(operand);
@@ -222,7 +225,7 @@ FailureOr<llvm::BitVector> MaskData::getVisibleKeys(int64_t query) const {
            << "which tiles this mask hides follows from what it reads; give "
            << listNames() << " by --inputs";
   return mask->getVisibleKeys({point.batch, point.head, query},
-                              point.queryLength, point.keyLength);
+                              point.queryLength, *numKeys);
 }
 
 tile::TileMapData MaskData::getFor(tile::LaunchOp launch) const {

@@ -34,7 +34,10 @@ private:
   };
 
   MaskData(mlir::attn::AttentionOp op, const mlir::tile::TileMapPoint &point)
-      : op(op), loc(op.getLoc()), point(point) {}
+      : op(op), loc(op.getLoc()), point(point) {
+    if (!op.getKvLen())
+      numKeys = point.keyLength;
+  }
 
   void addArguments();
   mlir::LogicalResult bind(const llvm::StringMap<Tensor> &inputs);
@@ -52,6 +55,8 @@ private:
   mlir::Location loc;
   mlir::tile::TileMapPoint point;
   std::vector<Argument> arguments;
+  /// Of the batch; none if only a missing tensor says so.
+  std::optional<int64_t> numKeys;
   /// None if something is missing that it reads.
   std::optional<ReferenceMask> mask;
 };

@@ -58,8 +58,8 @@ class Kernel:
         `out`: where to write, a tensor or a tuple; new tensors by default.
         `stream`: a CUDA stream as a number or with `cuda_stream`; by default
         torch's current one. `captures_unchanged`: a promise that the tensors
-        which a mask reads hold what they held at the last launch of the kernel
-        on the stream.
+        which a mask reads and sequences' lengths hold what they held at the
+        last launch of the kernel on the stream.
         """
         if len(tensors) != len(self._inputs):
             names = ", ".join(argument["name"] for argument in self._inputs)

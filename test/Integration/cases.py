@@ -456,6 +456,20 @@ def ragged_tails():
         yield _sequence_case(f"ragged-tails-{dtype}-{keys}-{mask}", dtype, (64, 128)[n // 2 % 2], heads, lengths, mask=mask)
 
 
+def listed_sequences():
+    """Masks whose visible tiles are listed, of sequences of several tiles in every form."""
+    masks = ("window_and_first", "strided", "shuffled_documents", "keep_blocks_of_heads", "prefix_lengths", "hidden_from_row")
+    forms = [(True, keys) for keys in SEQUENCE_KEYS] + [(False, keys) for keys in SEQUENCE_KEYS if keys != "batch"]
+    for n, (packed_queries, keys) in enumerate(form for form in forms for _ in range(2)):
+        mask = masks[n % len(masks)]
+        q = (450, 0, 1, 300, 129) if packed_queries else (300,) * 5
+        k = (470,) * 5 if keys == "batch" else (470, 40, 257, 0, 900)
+        lengths = Sequences(q, k, packed_queries, keys, PAGES[n % len(PAGES)])
+        dtype, heads = DTYPES[n % len(DTYPES)], ((4, 2), (3, 3))[n // 2 % 2]
+        name = f"listed-{dtype}-{'packed' if packed_queries else 'batch'}-{keys}-{mask}"
+        yield _sequence_case(name, dtype, (64, 128)[n // 3 % 2], heads, lengths, mask=mask)
+
+
 def _decode(parts, block_m=16, block_n=32, warps=1):
     """A schedule that cuts the keys into `parts` parts, where there are as many steps."""
     tile = f"block_m = {block_m}, block_n = {block_n}, num_stages = 2, num_warps = {warps}"
@@ -529,4 +543,4 @@ def decode():
 
 def all_cases():
     basic = [*matrix(), *head_dims(), *reported(), *score_terms(), *captures(), *bounded_masks(), *listed_masks(), *planes(), *key_intervals(), *key_ramps()]
-    return [*basic, *sinks(), *sequences(), *ragged_tails(), *quantized(), *decode(), *latent()]
+    return [*basic, *sinks(), *sequences(), *ragged_tails(), *listed_sequences(), *quantized(), *decode(), *latent()]

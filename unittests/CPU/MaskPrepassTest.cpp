@@ -48,12 +48,21 @@ int32_t countTiles(int32_t length, int32_t block) {
 
 using Visible = std::function<bool(int32_t query, int32_t key)>;
 
-/// The kernels that look at one mask_mod, whose captures are %x and %y.
+/// Whether there is one sequence, several that lie one behind the other in one
+/// tensor, or several with as many queries, each in a cache of its own.
+enum class Form { Single, Packed, Cache };
+
+struct Lengths {
+  int32_t query, key;
+};
+
+/// The kernels that look at one mask_mod, whose captures are %x and %y. These
+/// have a row for each of several sequences.
 class Prepass {
 public:
   Prepass(std::vector<Capture> captures, const std::string &rule,
-          Blocks blocks = {})
-      : captures(std::move(captures)), blocks(blocks),
+          Blocks blocks = {}, Form form = Form::Single)
+      : captures(std::move(captures)), blocks(blocks), form(form),
         kernels(build(rule, MaskMod())) {}
   Prepass(std::vector<Capture> captures, const MaskMod &mod, Blocks blocks)
       : captures(std::move(captures)), blocks(blocks),
@@ -64,44 +73,58 @@ public:
     this->numQueries = numQueries;
     this->numKeys = numKeys;
     Params params;
-    for (auto [capture, pointer] : llvm::zip_equal(captures, data)) {
-      std::vector<int32_t> sizes;
-      if (capture.byQuery)
-        sizes.push_back(numQueries);
-      if (capture.byKey)
-        sizes.push_back(numKeys);
-      params.addMemRef(pointer, sizes, {});
-    }
+    addCaptures(params, {numQueries, numKeys}, data);
     params.addI32(numQueries).addI32(numKeys);
+    runKernels(params, /*numBatches=*/1, getNumQueryTiles(),
+               countTiles(numQueries, blocks.getGranule()), getNumKeyTiles());
+  }
 
-    int32_t granules = countTiles(numQueries, blocks.getGranule());
-    int32_t keyTiles = getNumKeyTiles(), queryTiles = getNumQueryTiles();
-    int32_t numExtremes = 0;
-    std::vector<std::vector<int32_t>> extremes;
-    for (const Capture &capture : captures) {
-      if (!capture.hasExtremes())
-        continue;
-      std::vector<int32_t> sizes = {1, 1, capture.byQuery ? granules : 1,
-                                    capture.byKey ? keyTiles : 1};
-      int32_t count = sizes[2] * sizes[3];
-      numExtremes += count;
-      extremes.emplace_back(2 * count + 1);
-      params.addMemRef(extremes.back().data(), sizes, {});
+  /// Runs them on some sequences, of at most `room`.
+  void run(llvm::ArrayRef<Lengths> lengths, Lengths room,
+           std::vector<void *> data) {
+    sequences = lengths;
+    const int32_t count = lengths.size();
+    std::vector<int32_t> queryOffsets = {0}, keyOffsets = {0}, keyLengths;
+    for (auto [query, key] : lengths) {
+      queryOffsets.push_back(queryOffsets.back() + query);
+      keyOffsets.push_back(keyOffsets.back() + key);
+      keyLengths.push_back(key);
     }
-    const std::string name = "fused_attn_cpu_f32_d32";
-    if (!extremes.empty())
-      kernels.run(name + "_extremes", numExtremes, params);
-    // A number for 8 tiles of keys.
-    int32_t groups = countTiles(keyTiles, 8);
-    std::vector<int32_t> classes(granules * groups + 1, -1);
-    params.addMemRef(classes.data(), {1, 1, granules, groups}, {});
-    kernels.run(name + "_classes", granules * groups, params);
-    lists.assign(queryTiles * keyTiles + 1, -1);
-    ranges.assign(4 * queryTiles * getNumGranulesInTile() + 1, -1);
-    params.addMemRef(lists.data(), {1, 1, queryTiles, keyTiles}, {});
-    params.addMemRef(ranges.data(), {1, 1, queryTiles * getNumGranulesInTile()},
-                     {});
-    kernels.run(name + "_tiles", queryTiles, params);
+    Params params;
+    addCaptures(params, room, data);
+    if (form == Form::Cache) {
+      params.addMemRef(keyLengths.data(), {count}, {});
+      params.addI32(room.query).addI32(room.key);
+      const int32_t queryTiles = countTiles(room.query, blocks.m);
+      runKernels(params, count, queryTiles,
+                 countTiles(room.query, blocks.getGranule()),
+                 countTiles(room.key, blocks.n));
+      for (int32_t i = 0; i < count; ++i)
+        firstTiles.push_back(i * queryTiles);
+      return;
+    }
+    for (std::vector<int32_t> *offsets : {&queryOffsets, &keyOffsets})
+      params.addMemRef(offsets->data(), {count + 1}, {});
+    params.addI32(queryOffsets.back()).addI32(keyOffsets.back());
+    const int32_t queryTiles = queryOffsets.back() / blocks.m + count;
+    runKernels(params, /*numBatches=*/1, queryTiles,
+               queryTiles * getNumGranulesInTile(),
+               countTiles(keyOffsets.back(), blocks.n));
+    for (int32_t i = 0; i < count; ++i)
+      firstTiles.push_back(queryOffsets[i] / blocks.m + i);
+  }
+
+  /// The same as check() for each sequence.
+  void check(const std::function<bool(int32_t sequence, int32_t query,
+                                      int32_t key)> &isVisible) {
+    for (auto [index, lengths] : llvm::enumerate(sequences)) {
+      SCOPED_TRACE("sequence " + std::to_string(index));
+      numQueries = lengths.query;
+      numKeys = lengths.key;
+      firstTile = firstTiles[index];
+      check(
+          [&, s = index](int32_t i, int32_t j) { return isVisible(s, i, j); });
+    }
   }
 
   /// Compares lists and ranges with what `isVisible` says.
@@ -109,7 +132,7 @@ public:
     for (int32_t tile = 0; tile < getNumQueryTiles(); ++tile) {
       SCOPED_TRACE("query tile " + std::to_string(tile));
       std::vector<int32_t> expected = getExpectedList(tile, isVisible);
-      const int32_t *list = &lists[tile * getNumKeyTiles()];
+      const int32_t *list = &lists[(firstTile + tile) * columns];
       ASSERT_EQ(llvm::ArrayRef(list, expected.size()),
                 llvm::ArrayRef(expected));
       for (int32_t i = 0; i < getNumGranulesInTile(); ++i)
@@ -124,6 +147,55 @@ private:
   int32_t getNumQueryTiles() const { return countTiles(numQueries, blocks.m); }
   int32_t getNumGranulesInTile() const {
     return blocks.m / blocks.getGranule();
+  }
+
+  void addCaptures(Params &params, Lengths lengths,
+                   llvm::ArrayRef<void *> data) {
+    for (auto [capture, pointer] : llvm::zip_equal(captures, data)) {
+      std::vector<int32_t> sizes;
+      if (form != Form::Single)
+        sizes.push_back(sequences.size());
+      if (capture.byQuery)
+        sizes.push_back(lengths.query);
+      if (capture.byKey)
+        sizes.push_back(lengths.key);
+      params.addMemRef(pointer, sizes, {});
+    }
+  }
+
+  void runKernels(Params &params, int32_t numBatches, int32_t queryTiles,
+                  int32_t granules, int32_t keyTiles) {
+    firstTiles.clear();
+    columns = keyTiles;
+    int32_t numExtremes = 0;
+    std::vector<std::vector<int32_t>> extremes;
+    for (const Capture &capture : captures) {
+      if (!capture.hasExtremes())
+        continue;
+      int32_t batches = form == Form::Single ? 1
+                        : capture.byKey      ? sequences.size()
+                                             : numBatches;
+      std::vector<int32_t> sizes = {batches, 1, capture.byQuery ? granules : 1,
+                                    capture.byKey ? keyTiles : 1};
+      int32_t count = batches * sizes[2] * sizes[3];
+      numExtremes += count;
+      extremes.emplace_back(2 * count + 1);
+      params.addMemRef(extremes.back().data(), sizes, {});
+    }
+    const std::string name = "fused_attn_cpu_f32_d32";
+    if (!extremes.empty())
+      kernels.run(name + "_extremes", numExtremes, params);
+    // A number for 8 tiles of keys.
+    int32_t groups = countTiles(keyTiles, 8);
+    std::vector<int32_t> classes(numBatches * granules * groups + 1, -1);
+    params.addMemRef(classes.data(), {numBatches, 1, granules, groups}, {});
+    kernels.run(name + "_classes", numBatches * granules * groups, params);
+    lists.assign(numBatches * queryTiles * keyTiles + 1, -1);
+    const int32_t numRanges = queryTiles * getNumGranulesInTile();
+    ranges.assign(4 * numBatches * numRanges + 1, -1);
+    params.addMemRef(lists.data(), {numBatches, 1, queryTiles, keyTiles}, {});
+    params.addMemRef(ranges.data(), {numBatches, 1, numRanges}, {});
+    kernels.run(name + "_tiles", numBatches * queryTiles, params);
   }
 
   Kernels build(const std::string &rule, const MaskMod &mod) {
@@ -143,10 +215,16 @@ private:
       names += std::string(", %") + letter;
       arguments += std::string(", %") + letter + ": " + capture.type;
     }
+    const char *operands = form == Form::Single  ? ""
+                           : form == Form::Cache ? "kv_len(%u : memref<?xi32>)"
+                                                 : "cu_q(%t : memref<?xi32>) "
+                                                   "cu_k(%u : memref<?xi32>)";
     std::string text = substitute(R"mlir(
-!qkv = memref<?x4x?x32xf32>
-func.func @f(%q: !qkv, %k: !qkv, %o: !qkv$arguments) {
-  attn.attention ins(%q, %k, %k$names : !qkv, !qkv, !qkv$types) outs(%o : !qkv)
+!qkv = memref<$Bx4x?x32xf32>
+func.func @f(%q: !qkv, %k: !qkv, %o: !qkv$arguments, %t: memref<?xi32>,
+             %u: memref<?xi32>) {
+  attn.attention ins(%q, %k, %k$names : !qkv, !qkv, !qkv$types) $operands
+    outs(%o : !qkv)
     {schedule = #attn.schedule<block_m = $M, block_n = $N, num_stages = 1,
                                num_warps = 1>}
     mask_mod (%b: i32, %h: i32, %i: i32, %j: i32$arguments) {
@@ -156,6 +234,8 @@ func.func @f(%q: !qkv, %k: !qkv, %o: !qkv$arguments) {
   return
 })mlir",
                                   {{"arguments", arguments},
+                                   {"B", form == Form::Packed ? "1" : "?"},
+                                   {"operands", operands},
                                    {"names", names},
                                    {"types", types},
                                    {"M", std::to_string(blocks.m)},
@@ -224,7 +304,8 @@ func.func @f(%q: !qkv, %k: !qkv, %o: !qkv$arguments) {
       return std::min(static_cast<int32_t>(position - kinds.begin()) * blocks.n,
                       numKeys);
     };
-    const int32_t *range = &ranges[4 * granule];
+    const int32_t *range =
+        &ranges[4 * (firstTile * getNumGranulesInTile() + granule)];
     if (begin == kinds.end()) {
       EXPECT_EQ(range[0], range[3]) << "granule " << granule;
     } else {
@@ -241,8 +322,14 @@ func.func @f(%q: !qkv, %k: !qkv, %o: !qkv$arguments) {
 
   std::vector<Capture> captures;
   Blocks blocks;
+  Form form = Form::Single;
   Kernels kernels;
-  int32_t numQueries = 0, numKeys = 0;
+  /// The sequence that is checked, and where its tiles begin.
+  int32_t numQueries = 0, numKeys = 0, firstTile = 0;
+  std::vector<Lengths> sequences;
+  std::vector<int32_t> firstTiles;
+  /// Tiles in a list.
+  int32_t columns = 0;
   std::vector<int32_t> lists, ranges;
 };
 
@@ -489,6 +576,86 @@ TEST(MaskPrepassTest, FloatsAreExact) {
       return std::abs(x[i * numKeys + j]) > 0.5f;
     });
   }
+}
+
+//===----------------------------------------------------------------------===//
+// Several sequences
+//===----------------------------------------------------------------------===//
+
+namespace {
+constexpr Lengths kRoom = {150, 90};
+
+/// Calls `fn` with lengths of some sequences: empty ones, too, and queries as
+/// many for all where each has a batch.
+void forEachLengths(Form form, std::mt19937 &random,
+                    llvm::function_ref<void(llvm::ArrayRef<Lengths>)> fn) {
+  for (int32_t n = 0; n < 60; ++n) {
+    std::vector<Lengths> lengths(1 + random() % 6);
+    for (Lengths &own : lengths) {
+      const uint32_t kind = random() % 8;
+      own.query = kind == 0 ? 0 : 1 + random() % kRoom.query;
+      own.key = kind == 1 ? 0 : 1 + random() % kRoom.key;
+      if (form == Form::Cache)
+        own.query = kRoom.query;
+    }
+    fn(lengths);
+  }
+}
+
+constexpr Blocks kSequenceBlocks[] = {{8, 8}, {24, 16}, {128, 16}};
+constexpr Form kSequenceForms[] = {Form::Packed, Form::Cache};
+} // namespace
+
+TEST(MaskPrepassTest, DocumentsOfSequencesAreExact) {
+  constexpr const char *kRule = R"mlir(
+  %d = attn.capture_load %x[%b, %i] : memref<?x?xi32> -> i32
+  %e = attn.capture_load %y[%b, %j] : memref<?x?xi32> -> i32
+  %r = arith.cmpi eq, %d, %e : i32)mlir";
+  for (Form form : kSequenceForms)
+    for (Blocks blocks : kSequenceBlocks) {
+      Prepass prepass(
+          {{"memref<?x?xi32>", true, false}, {"memref<?x?xi32>", false, true}},
+          kRule, blocks, form);
+      std::mt19937 random(8);
+      forEachLengths(form, random, [&](llvm::ArrayRef<Lengths> lengths) {
+        std::vector<int32_t> x, y;
+        for (size_t i = 0; i < lengths.size(); ++i) {
+          llvm::append_range(x, makeDocuments(kRoom.query, random));
+          llvm::append_range(y, makeDocuments(kRoom.key, random));
+        }
+        prepass.run(lengths, kRoom, {x.data(), y.data()});
+        prepass.check([&](int32_t s, int32_t i, int32_t j) {
+          return x[s * kRoom.query + i] == y[s * kRoom.key + j];
+        });
+      });
+    }
+}
+
+TEST(MaskPrepassTest, LengthsOfSequencesAreExact) {
+  // A window that ends at the last key for the last query, and the first keys.
+  constexpr const char *kRule = R"mlir(
+  %nq = attn.q_len : i32
+  %nk = attn.kv_len : i32
+  %shift = arith.subi %nk, %nq : i32
+  %p = arith.addi %i, %shift : i32
+  %c9 = arith.constant 9 : i32
+  %c5 = arith.constant 5 : i32
+  %d = arith.subi %p, %j : i32
+  %near = arith.cmpi ult, %d, %c9 : i32
+  %first = arith.cmpi slt, %j, %c5 : i32
+  %r = arith.ori %near, %first : i1)mlir";
+  for (Form form : kSequenceForms)
+    for (Blocks blocks : kSequenceBlocks) {
+      Prepass prepass({}, kRule, blocks, form);
+      std::mt19937 random(9);
+      forEachLengths(form, random, [&](llvm::ArrayRef<Lengths> lengths) {
+        prepass.run(lengths, kRoom, {});
+        prepass.check([&](int32_t s, int32_t i, int32_t j) {
+          int32_t distance = i + lengths[s].key - lengths[s].query - j;
+          return (distance >= 0 && distance < 9) || j < 5;
+        });
+      });
+    }
 }
 
 //===----------------------------------------------------------------------===//

@@ -20,12 +20,13 @@ struct TensorView {
 };
 
 struct LaunchOptions {
-  /// A promise that the tensors which a mask reads (captures) hold what they
-  /// held at the last launch on the same stream with tensors of the same shapes
-  /// and strides. What that launch found out about them before the attention
-  /// is used again, if they also lie at the same addresses and no other launch
-  /// of the kernel came between on the stream. What follows from shapes alone
-  /// is used again without such a promise.
+  /// A promise that the tensors which a mask reads (captures) and the lengths
+  /// of sequences hold what they held at the last launch on the same stream
+  /// with tensors of the same shapes and strides. What that launch found out
+  /// about them before the attention is used again, if they also lie at the
+  /// same addresses and no other launch of the kernel came between on the
+  /// stream. What follows from shapes alone is used again without such a
+  /// promise.
   bool capturesUnchanged = false;
 };
 

@@ -319,6 +319,8 @@ private:
     qLen = sequences.getQueryLength();
     kvLen = sequences.getKeyLength();
     qStart = binary<arith::MulIOp>(rowTile, i32(blockM));
+    firstTile =
+        maskTiles && op.getCuQ() ? sequences.getFirstTile(blockM) : zero;
     kvHead = buildKVHead();
     keysBegin = zero;
     keysEnd = kvLen;
@@ -660,7 +662,7 @@ private:
       mask.getBoundsMutable().assign(arg(maskTiles->ranges));
       mask.getBoundsIndicesMutable().assign(
           {maskTiles->hasBatches ? batch : zero,
-           maskTiles->hasHeads ? head : zero});
+           maskTiles->hasHeads ? head : zero, firstTile});
       mask.setBoundsRows(maskTiles->rows);
       mask.getTilesMutable().assign(arg(maskTiles->tiles));
     }
@@ -1349,6 +1351,8 @@ private:
   bool isGPU;
   PartOperands parts;
   Value qLen, kvLen, batch, head, kvHead, qStart, firstColumn;
+  /// The number of the tile that begins with the sequence's first query.
+  Value firstTile;
   SequenceBuilder::Part keys, values;
   /// With `interleave`, `head` is the first of the rows' heads, and a region is
   /// of `modHead`.
@@ -1684,9 +1688,11 @@ struct ConvertAttnToTilePass
                                                Value values,
                                                SymbolTable &symbols) {
     ScheduleAttr schedule = lengths.schedule;
-    // Few queries would wait longer for a list than for the keys.
-    if (!op.hasMaskMod() || schedule.getDecode() || !canHaveMaskPrepass(op) ||
-        hasExactRanges(op, info, lengths, values))
+    // Few queries would wait longer for a list than for the keys. The kernel
+    // for more of them says so.
+    bool isForFew = schedule.getDecode() && !lengths.isAll();
+    if (!op.hasMaskMod() || isForFew ||
+        hasExactRanges(op, info, lengths, values) || schedule.getDecode())
       return std::nullopt;
     std::string name = getKernelName(
         op, chooseMatmul(op.getElementType(), info, info.hasWarpRoles),
@@ -1715,12 +1721,27 @@ struct ConvertAttnToTilePass
       return false;
     InFlightDiagnostic remark = emitRemark(
         op.getLoc(), "one range of keys for each tile of queries doesn't say "
-                     "what this mask hides; kernels that run first list the "
-                     "tiles to visit");
+                     "what this mask hides; ");
+    constexpr StringLiteral kNoList =
+        "kernels for few queries don't wait for a list, visit all tiles in the "
+        "range, and evaluate the mask";
+    if (lengths.schedule.getDecode())
+      remark << kNoList;
+    else
+      remark << "kernels that run first list the tiles to visit";
     for (Operation *reason : opaque)
       remark.attachNote(reason->getLoc())
           << "mask analysis can't see through this";
+    if (!lengths.schedule.getDecode() && hasDecodeSchedule(op))
+      remark.attachNote(op.getLoc()) << kNoList;
     return false;
+  }
+
+  static bool hasDecodeSchedule(AttentionOp op) {
+    return llvm::any_of(getScheduledLengths(op),
+                        [](const ScheduledLengths &lengths) {
+                          return bool(lengths.schedule.getDecode());
+                        });
   }
 };
 } // namespace

@@ -29,7 +29,8 @@ struct MaskTiles {
   /// Of the host function.
   Value ranges, tiles;
   int64_t rows;
-  /// Whether they differ between batches and heads.
+  /// Whether they differ between batches and heads. Those of packed queries lie
+  /// one behind the other.
   bool hasBatches, hasHeads;
 };
 
@@ -39,10 +40,6 @@ struct PrepassTiles {
   int64_t blockM, blockN;
   function_ref<Value()> getFactor;
 };
-
-/// Whether masks of `op` can have a pre-pass: the positions of its queries and
-/// keys are those of its tensors' rows.
-bool canHaveMaskPrepass(AttentionOp op);
 
 /// Adds the pre-pass of `op`, which has a mask, in front of it: kernels, whose
 /// names start with `name`, and launches.

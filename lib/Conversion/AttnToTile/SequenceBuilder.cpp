@@ -34,12 +34,12 @@ Value SequenceBuilder::clamp(Value value, Value limit) {
 //===----------------------------------------------------------------------===//
 
 Value SequenceBuilder::countTiles(int64_t block, int64_t interleave) {
-  Value rows = binary<arith::MulIOp>(getSize(op.getQ(), 2), i32(interleave));
+  Value numRows = binary<arith::MulIOp>(getQueryRows(), i32(interleave));
   if (!op.getCuQ())
-    return binary<arith::DivUIOp>(binary<arith::AddIOp>(rows, i32(block - 1)),
-                                  i32(block));
+    return binary<arith::DivUIOp>(
+        binary<arith::AddIOp>(numRows, i32(block - 1)), i32(block));
   Value numSequences = binary<arith::SubIOp>(getSize(op.getCuQ(), 0), i32(1));
-  return binary<arith::AddIOp>(binary<arith::DivUIOp>(rows, i32(block)),
+  return binary<arith::AddIOp>(binary<arith::DivUIOp>(numRows, i32(block)),
                                numSequences);
 }
 
@@ -79,9 +79,13 @@ Value SequenceBuilder::findSequence(Value tile, int64_t block,
   return loop.getResult(0);
 }
 
+Value SequenceBuilder::getFirstTile(int64_t block, int64_t interleave) {
+  return getFirstTile(queryStart, sequence, block, interleave);
+}
+
 Value SequenceBuilder::getTileInSequence(Value tile, int64_t block,
                                          int64_t interleave) {
-  Value first = getFirstTile(queryStart, sequence, block, interleave);
+  Value first = getFirstTile(block, interleave);
   // Only offsets that decrease have such tiles.
   return binary<arith::MaxSIOp>(binary<arith::SubIOp>(tile, first), i32(0));
 }
@@ -98,7 +102,7 @@ void SequenceBuilder::setSequence(Value value) {
 
 void SequenceBuilder::setAllQueries() {
   sequence = queryStart = i32(0);
-  queryLength = getSize(op.getQ(), 2);
+  queryLength = getQueryRows();
   if (!op.getCuQ())
     return;
   Value numSequences = binary<arith::SubIOp>(getSize(op.getCuQ(), 0), i32(1));
@@ -106,41 +110,45 @@ void SequenceBuilder::setAllQueries() {
 }
 
 void SequenceBuilder::setQueries() {
-  Value rows = getSize(op.getQ(), 2);
+  Value numRows = getQueryRows();
   if (!op.getCuQ()) {
-    queryLength = rows;
+    queryLength = numRows;
     return;
   }
-  queryStart = clamp(read(op.getCuQ(), sequence), rows);
+  queryStart = clamp(read(op.getCuQ(), sequence), numRows);
   Value next = binary<arith::AddIOp>(sequence, i32(1));
   Value end = read(op.getCuQ(), next);
   queryLength = clamp(binary<arith::SubIOp>(end, queryStart),
-                      binary<arith::SubIOp>(rows, queryStart));
+                      binary<arith::SubIOp>(numRows, queryStart));
+}
+
+Value SequenceBuilder::getQueryRows() {
+  return rows.queries ? rows.queries : getSize(op.getQ(), 2);
 }
 
 Value SequenceBuilder::getKeyRoom() {
-  Value rows = getSize(op.getK(), 2);
+  if (rows.keyRoom)
+    return rows.keyRoom;
+  Value pageRows = getSize(op.getK(), 2);
   if (!op.getBlockTable())
-    return rows;
-  // No kernel takes more; the analysis of masks counts on it.
-  constexpr int64_t kMaxRows = int64_t(1) << 30;
-  Value room = binary<arith::MulIOp>(getSize(op.getBlockTable(), 1), rows);
-  return binary<arith::MinSIOp>(room, i32(kMaxRows));
+    return pageRows;
+  Value room = binary<arith::MulIOp>(getSize(op.getBlockTable(), 1), pageRows);
+  return binary<arith::MinSIOp>(room, i32(kMaxKeyRoom));
 }
 
 void SequenceBuilder::setKeys() {
-  Value rows = getKeyRoom();
-  keyLength = rows;
+  Value room = getKeyRoom();
+  keyLength = room;
   if (op.getCuK()) {
-    keyStart = clamp(read(op.getCuK(), sequence), rows);
-    rows = binary<arith::SubIOp>(rows, keyStart);
+    keyStart = clamp(read(op.getCuK(), sequence), room);
+    room = binary<arith::SubIOp>(room, keyStart);
     Value next = binary<arith::AddIOp>(sequence, i32(1));
     if (!op.getKvLen())
       keyLength =
-          clamp(binary<arith::SubIOp>(read(op.getCuK(), next), keyStart), rows);
+          clamp(binary<arith::SubIOp>(read(op.getCuK(), next), keyStart), room);
   }
   if (op.getKvLen())
-    keyLength = clamp(read(op.getKvLen(), sequence), rows);
+    keyLength = clamp(read(op.getKvLen(), sequence), room);
 }
 
 //===----------------------------------------------------------------------===//

@@ -18,10 +18,19 @@ namespace mlir::attn {
 /// memref.
 class SequenceBuilder {
 public:
+  /// No kernel takes more keys; the analysis of masks counts on it.
+  static constexpr int64_t kMaxKeyRoom = int64_t(1) << 30;
+
+  /// What stands for the sizes of tensors in a kernel that doesn't take them:
+  /// the rows of q, and the most keys that a sequence can have.
+  struct Rows {
+    Value queries, keyRoom;
+  };
+
   /// `args` maps the operator's operands to the kernel's arguments.
   SequenceBuilder(AttentionOp op, const IRMapping &args,
-                  ImplicitLocOpBuilder &builder)
-      : op(op), args(args), builder(builder) {}
+                  ImplicitLocOpBuilder &builder, Rows rows = {})
+      : op(op), args(args), builder(builder), rows(rows) {}
 
   /// The number of query tiles that programs are numbered for, of one head. In
   /// packed sequences this is a bound that only takes the tensor's length:
@@ -38,6 +47,8 @@ public:
   /// Makes all packed queries the ones that the rest is about, as if they were
   /// of one sequence.
   void setAllQueries();
+  /// The first tile of packed `sequence`.
+  Value getFirstTile(int64_t block, int64_t interleave = 1);
   /// The number within packed `sequence` of query tile `tile`.
   Value getTileInSequence(Value tile, int64_t block, int64_t interleave = 1);
 
@@ -72,6 +83,7 @@ private:
   Value clamp(Value value, Value limit);
   Value getFirstTile(Value start, Value number, int64_t block,
                      int64_t interleave);
+  Value getQueryRows();
   void setQueries();
   void setKeys();
   Value getRows(Value operand, unsigned rowDim, Value start, Value length);
@@ -79,6 +91,7 @@ private:
   AttentionOp op;
   const IRMapping &args;
   ImplicitLocOpBuilder &builder;
+  Rows rows;
   Value sequence, queryStart, queryLength, keyStart, keyLength;
 };
 

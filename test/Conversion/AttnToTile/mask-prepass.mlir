@@ -7,12 +7,12 @@
 // CHECK-DAG: %[[GRANULES:.*]] = arith.ceildivsi %{{.*}}, %c64
 // CHECK-DAG: %[[KEYS:.*]] = arith.ceildivsi %{{.*}}, %c32
 // CHECK-DAG: %[[TILES:.*]] = arith.ceildivsi %{{.*}}, %c128
+// CHECK-DAG: %[[PADDED:.*]] = arith.muli %[[TILES]], %c2
 // CHECK: memref.alloc(%[[B:.*]], %[[GRANULES]]) : memref<?x1x?x1x2xi32>
 // CHECK: memref.alloc(%[[KEYS]]) : memref<1x1x1x?x2xi32>
 // CHECK: %[[GROUPS:.*]] = arith.ceildivsi %[[KEYS]], %c8
 // CHECK: %[[CLASSES:.*]] = memref.alloc(%[[B]], %[[GRANULES]], %[[GROUPS]]) : memref<?x1x?x?xi32>
 // CHECK: %[[LISTS:.*]] = memref.alloc(%[[B]], %[[TILES]], %[[KEYS]]) : memref<?x1x?x?xi32>
-// CHECK: %[[PADDED:.*]] = arith.muli %[[TILES]], %c2
 // CHECK: memref.alloc(%[[B]], %[[PADDED]]) : memref<?x1x?x4xi32>
 // CHECK: tile.launch @[[NAME:.*]]_extremes grid(%{{.*}}) args(%arg1, %arg2, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) prepass
 // CHECK: tile.launch @[[NAME]]_classes grid(%{{.*}}) args(%arg1, %arg2, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[CLASSES:.*]]) prepass
@@ -60,7 +60,7 @@
 // CHECK-COUNT-8: tile.store_element {{.*}} : memref<?x?x?x4xi32>
 
 // CHECK: tile.kernel @[[NAME]](
-// CHECK: tile.mask %{{.*}} bounds(%{{.*}}[%{{.*}}, %c0_i32] : memref<?x?x?x4xi32>) rows 64 tiles(%{{.*}} : memref<?x?x?x?xi32>) (
+// CHECK: tile.mask %{{.*}} bounds(%{{.*}}[%{{.*}}, %c0_i32, %c0_i32] : memref<?x?x?x4xi32>) rows 64 tiles(%{{.*}} : memref<?x?x?x?xi32>) (
 func.func @documents(%q: memref<?x2x?x64xf16>, %of_q: memref<?x?xi32>, %of_k: memref<?xi64>) {
   // expected-remark @below {{one range of keys for each tile of queries doesn't say what this mask hides; kernels that run first list the tiles to visit}}
   attn.attention ins(%q, %q, %q, %of_q, %of_k : memref<?x2x?x64xf16>, memref<?x2x?x64xf16>, memref<?x2x?x64xf16>, memref<?x?xi32>, memref<?xi64>)
@@ -88,7 +88,7 @@ func.func @documents(%q: memref<?x2x?x64xf16>, %of_q: memref<?x?xi32>, %of_k: me
 // CHECK: tile.launch @[[NAME:.*]]_classes grid(%{{.*}}) args(%arg2, %{{.*}}, %{{.*}}, %{{.*}}) prepass
 // CHECK: tile.kernel @[[NAME]](
 // CHECK: %[[HEAD:.*]] = arith.remui %{{.*}}, %c4_i32
-// CHECK: bounds(%{{.*}}[%c0_i32, %[[HEAD]]]
+// CHECK: bounds(%{{.*}}[%c0_i32, %[[HEAD]], %c0_i32]
 func.func @table(%q: memref<?x4x?x64xf16>, %bias: memref<?xf32>, %t: memref<4x?x?xf16>) {
   // expected-remark @below {{kernels that run first list the tiles to visit}}
   attn.attention ins(%q, %q, %q, %bias, %t : memref<?x4x?x64xf16>, memref<?x4x?x64xf16>, memref<?x4x?x64xf16>, memref<?xf32>, memref<4x?x?xf16>)
@@ -157,16 +157,110 @@ func.func @nothing_to_list(%q: memref<?x4x?x64xf16>, %n: memref<?xi32>) {
 
 // -----
 
-// Positions of packed sequences and few queries: no list, and the mask is
-// evaluated in every tile.
+// Of packed sequences, each granule of 64 queries is of one: a tile's number
+// says of which, and the programs behind those that whole tiles fill take what the
+// sequences leave over. The mask reads lists and ranges from the number of the
+// sequence's first tile on.
+// CHECK-LABEL: func.func @packed
+// CHECK: %[[NQ:.*]] = memref.dim %arg0, %c2
+// CHECK: %[[NK:.*]] = memref.dim %arg1, %c2
+// CHECK: %[[OFFSETS:.*]] = memref.dim %arg2, %c0
+// CHECK: %[[S:.*]] = arith.subi %[[OFFSETS]], %c1
+// CHECK: %[[WHOLE:.*]] = arith.floordivsi %[[NQ]], %c128
+// CHECK: %[[TILES:.*]] = arith.addi %[[WHOLE]], %[[S]]
+// CHECK: %[[GRANULES:.*]] = arith.muli %[[TILES]], %c2
+// CHECK: memref.alloc(%[[GRANULES]]) : memref<1x1x?x1x2xi32>
+// CHECK: memref.alloc(%[[S]], %{{.*}}) : memref<?x1x1x?x2xi32>
+// CHECK: memref.alloc(%[[GRANULES]], %{{.*}}) : memref<1x1x?x?xi32>
+// CHECK: tile.launch @[[NAME:.*]]_classes grid(%{{.*}}) args(%arg4, %arg5, %arg2, %arg3, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) prepass
+// CHECK: tile.kernel @[[NAME]]_classes(%{{.*}}, %{{.*}}, %[[CU_Q:[a-z0-9]+]]: memref<?xi32>, %[[CU_K:[a-z0-9]+]]: memref<?xi32>,
+// CHECK: %[[FOUND:.*]] = scf.for
+// CHECK: tile.gather %[[CU_Q]]
+// CHECK: tile.gather %[[CU_K]][%[[FOUND]]]
+// CHECK: scf.if
+// CHECK: tile.kernel @[[NAME]](
+// CHECK: %[[SEQUENCE:.*]] = scf.for
+// CHECK: scf.yield
+// CHECK: %[[FIRST:.*]] = arith.addi %{{.*}}, %[[SEQUENCE]] : i32
+// CHECK: bounds(%{{.*}}[%c0_i32, %c0_i32, %[[FIRST]]] : memref<?x?x?x4xi32>) rows 64 tiles
+func.func @packed(%q: memref<1x4x?x64xf16>, %k: memref<1x4x?x64xf16>, %cu_q: memref<?xi32>, %cu_k: memref<?xi32>, %of_q: memref<?x?xi32>, %of_k: memref<?x?xi32>) {
+  // expected-remark @below {{kernels that run first list the tiles to visit}}
+  attn.attention ins(%q, %k, %k, %of_q, %of_k : memref<1x4x?x64xf16>, memref<1x4x?x64xf16>, memref<1x4x?x64xf16>, memref<?x?xi32>, memref<?x?xi32>)
+    cu_q(%cu_q : memref<?xi32>) cu_k(%cu_k : memref<?xi32>) outs(%q : memref<1x4x?x64xf16>)
+    {schedule = #attn.schedule<block_m = 128, block_n = 32, num_stages = 1, num_warps = 4>}
+    mask_mod (%b: i32, %h: i32, %i: i32, %j: i32, %x: memref<?x?xi32>, %y: memref<?x?xi32>) {
+      // expected-note @below {{mask analysis can't see through this}}
+      %a = attn.capture_load %x[%b, %i] : memref<?x?xi32> -> i32
+      // expected-note @below {{mask analysis can't see through this}}
+      %c = attn.capture_load %y[%b, %j] : memref<?x?xi32> -> i32
+      %keep = arith.cmpi eq, %c, %a : i32
+      attn.yield %keep : i1
+    }
+  return
+}
+
+// -----
+
+// Each sequence of a cache has its own classes, whatever the mask reads: its
+// last keys are somewhere else.
+// CHECK-LABEL: func.func @cache
+// CHECK: memref.alloc(%[[B:.*]], %{{.*}}, %{{.*}}) : memref<?x1x?x?xi32>
+// CHECK: tile.launch @[[NAME:.*]]_classes grid(%{{.*}}) args(%arg2, %{{.*}}, %{{.*}}, %{{.*}}) prepass
+// CHECK: tile.kernel @[[NAME]]_classes(%[[LENGTHS:[a-z0-9]+]]: memref<?xi32>,
+// CHECK: tile.gather %[[LENGTHS]]
+func.func @cache(%q: memref<?x4x?x64xf16>, %k: memref<?x4x?x64xf16>, %n: memref<?xi32>) {
+  // expected-remark @below {{kernels that run first list the tiles to visit}}
+  attn.attention ins(%q, %k, %k : memref<?x4x?x64xf16>, memref<?x4x?x64xf16>, memref<?x4x?x64xf16>)
+    kv_len(%n : memref<?xi32>) outs(%q : memref<?x4x?x64xf16>)
+    {schedule = #attn.schedule<block_m = 128, block_n = 32, num_stages = 1, num_warps = 4>}
+    mask_mod (%b: i32, %h: i32, %i: i32, %j: i32) {
+      %c4 = arith.constant 4 : i32
+      %first = arith.cmpi slt, %j, %c4 : i32
+      %d = arith.subi %i, %j : i32
+      %near = arith.cmpi ult, %d, %c4 : i32
+      %keep = arith.ori %first, %near : i1
+      attn.yield %keep : i1
+    }
+  return
+}
+
+// -----
+
+// Few queries: no list, and the mask is evaluated in every tile.
 // CHECK-LABEL: func.func @decode
 // CHECK-NOT: prepass
 func.func @decode(%q: memref<?x4x?x64xf16>) {
+  // expected-remark @below {{doesn't say what this mask hides; kernels for few queries don't wait for a list, visit all tiles in the range, and evaluate the mask}}
   attn.attention ins(%q, %q, %q : memref<?x4x?x64xf16>, memref<?x4x?x64xf16>, memref<?x4x?x64xf16>)
     outs(%q : memref<?x4x?x64xf16>)
     {schedule = #attn.schedule<block_m = 16, block_n = 32, num_stages = 1, num_warps = 1, decode = <programs_per_sm = 1>>}
     mask_mod (%b: i32, %h: i32, %i: i32, %j: i32) {
       %c2 = arith.constant 2 : i32
+      // expected-note @below {{mask analysis can't see through this}}
+      %rest = arith.remsi %j, %c2 : i32
+      %keep = arith.cmpi slt, %rest, %i : i32
+      attn.yield %keep : i1
+    }
+  return
+}
+
+// -----
+
+// One remark for all kernels of an operator.
+// CHECK-LABEL: func.func @some_few
+// CHECK-COUNT-2: prepass
+// CHECK-NOT: prepass
+func.func @some_few(%q: memref<?x4x?x64xf16>) {
+  // expected-remark @below {{kernels that run first list the tiles to visit}}
+  // expected-note @below {{kernels for few queries don't wait for a list, visit all tiles in the range, and evaluate the mask}}
+  attn.attention ins(%q, %q, %q : memref<?x4x?x64xf16>, memref<?x4x?x64xf16>, memref<?x4x?x64xf16>)
+    outs(%q : memref<?x4x?x64xf16>)
+    {schedule = #attn.schedule<block_m = 128, block_n = 32, num_stages = 1, num_warps = 4>,
+     short_schedules = [#attn.short_schedule<max_q_len = 16,
+       schedule = <block_m = 16, block_n = 32, num_stages = 1, num_warps = 1, decode = <programs_per_sm = 1>>>]}
+    mask_mod (%b: i32, %h: i32, %i: i32, %j: i32) {
+      %c2 = arith.constant 2 : i32
+      // expected-note @below {{mask analysis can't see through this}}
       %rest = arith.remsi %j, %c2 : i32
       %keep = arith.cmpi slt, %rest, %i : i32
       attn.yield %keep : i1

@@ -66,7 +66,7 @@ tile.kernel @attention(%q: !mem, %k: !mem, %v: !mem, %o: !mem, %n: i32, %bounds:
       %s = tile.mma mma %qt, %kt, %zero {transpose_b} : tensor<128x64xbf16>, tensor<32x64xbf16>, tensor<128x32xf32>
       tile.yield %s : tensor<128x32xf32>
     } score (%kv: i32, %s: tensor<128x32xf32>, %acc: tensor<128x64xf32>, %m: tensor<128xf32>, %l: tensor<128xf32>) {
-      %u = tile.mask %s at (%first, %kv) bounds(%bounds[%c0, %c0] : memref<?x?x?x4xi32>) rows 64 tiles(%tiles : memref<?x?x?x?xi32>) (%i: i32, %j: i32) {
+      %u = tile.mask %s at (%first, %kv) bounds(%bounds[%c0, %c0, %c0] : memref<?x?x?x4xi32>) rows 64 tiles(%tiles : memref<?x?x?x?xi32>) (%i: i32, %j: i32) {
         %keep = arith.cmpi sle, %j, %i : i32
         tile.yield %keep : i1
       } {skippable} : tensor<128x32xf32>

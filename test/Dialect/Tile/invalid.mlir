@@ -554,8 +554,8 @@ func.func @reduce_range_effect(%n: i32, %m: memref<8xi32>) {
 // -----
 
 func.func @mask_bounds_form(%s: tensor<128x64xf32>, %m: memref<?x?x4xi32>, %i: i32) {
-  // expected-error@+1 {{bounds must be a memref [batch, head, granule, 4] with two indices}}
-  %t = tile.mask %s at (%i, %i) bounds(%m[%i, %i] : memref<?x?x4xi32>) rows 64 (%q: i32, %k: i32) {
+  // expected-error@+1 {{bounds must be a memref [batch, head, granule, 4] with the indices of batch, head and the first query tile}}
+  %t = tile.mask %s at (%i, %i) bounds(%m[%i, %i, %i] : memref<?x?x4xi32>) rows 64 (%q: i32, %k: i32) {
     %keep = arith.cmpi sle, %k, %q : i32
     tile.yield %keep : i1
   } : tensor<128x64xf32>
@@ -566,7 +566,7 @@ func.func @mask_bounds_form(%s: tensor<128x64xf32>, %m: memref<?x?x4xi32>, %i: i
 
 func.func @mask_bounds_rows(%s: tensor<128x64xf32>, %m: memref<?x?x?x4xi32>, %i: i32) {
   // expected-error@+1 {{bounds must be of granules that 128 rows are a multiple of}}
-  %t = tile.mask %s at (%i, %i) bounds(%m[%i, %i] : memref<?x?x?x4xi32>) rows 48 (%q: i32, %k: i32) {
+  %t = tile.mask %s at (%i, %i) bounds(%m[%i, %i, %i] : memref<?x?x?x4xi32>) rows 48 (%q: i32, %k: i32) {
     %keep = arith.cmpi sle, %k, %q : i32
     tile.yield %keep : i1
   } : tensor<128x64xf32>
@@ -577,7 +577,7 @@ func.func @mask_bounds_rows(%s: tensor<128x64xf32>, %m: memref<?x?x?x4xi32>, %i:
 
 func.func @mask_tiles_form(%s: tensor<128x64xf32>, %m: memref<?x?x?x4xi32>, %t: memref<?x?xi32>, %i: i32) {
   // expected-error@+1 {{tiles must be a memref [batch, head, query tile, tile]}}
-  %r = tile.mask %s at (%i, %i) bounds(%m[%i, %i] : memref<?x?x?x4xi32>) rows 64 tiles(%t : memref<?x?xi32>) (%q: i32, %k: i32) {
+  %r = tile.mask %s at (%i, %i) bounds(%m[%i, %i, %i] : memref<?x?x?x4xi32>) rows 64 tiles(%t : memref<?x?xi32>) (%q: i32, %k: i32) {
     %keep = arith.cmpi sle, %k, %q : i32
     tile.yield %keep : i1
   } : tensor<128x64xf32>

@@ -236,9 +236,9 @@ tile.kernel @reduce_range(%table: memref<?xi32>, %n: i32, %out: memref<?x2xi32>)
 }
 
 // CHECK-LABEL: func @bounded_mask
-// CHECK: tile.mask %{{.*}} at(%{{.*}}, %{{.*}}) bounds(%{{.*}}[%{{.*}}, %{{.*}}] : memref<?x?x?x4xi32>) rows 64 (
+// CHECK: tile.mask %{{.*}} at(%{{.*}}, %{{.*}}) bounds(%{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] : memref<?x?x?x4xi32>) rows 64 (
 func.func @bounded_mask(%s: tensor<128x64xf32>, %m: memref<?x?x?x4xi32>, %i: i32) -> tensor<128x64xf32> {
-  %t = tile.mask %s at (%i, %i) bounds(%m[%i, %i] : memref<?x?x?x4xi32>) rows 64 (%q: i32, %k: i32) {
+  %t = tile.mask %s at (%i, %i) bounds(%m[%i, %i, %i] : memref<?x?x?x4xi32>) rows 64 (%q: i32, %k: i32) {
     %keep = arith.cmpi sle, %k, %q : i32
     tile.yield %keep : i1
   } : tensor<128x64xf32>
@@ -259,7 +259,7 @@ func.func @listed_tiles(%s: tensor<128x64xf32>, %m: memref<?x?x?x4xi32>, %tiles:
     } pv (%kv: i32) {
       tile.yield
     }
-  %t = tile.mask %s at (%i, %i) bounds(%m[%i, %i] : memref<?x?x?x4xi32>) rows 64 tiles(%tiles : memref<?x?x?x?xi32>) (%q: i32, %k: i32) {
+  %t = tile.mask %s at (%i, %i) bounds(%m[%i, %i, %i] : memref<?x?x?x4xi32>) rows 64 tiles(%tiles : memref<?x?x?x?xi32>) (%q: i32, %k: i32) {
     %keep = arith.cmpi sle, %k, %q : i32
     tile.yield %keep : i1
   } : tensor<128x64xf32>

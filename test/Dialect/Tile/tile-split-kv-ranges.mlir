@@ -165,14 +165,15 @@ tile.kernel @captured_length(%n: i32, %b: i32, %c: f32, %lens: memref<?xi32>, %o
 // Two granules: the hull of what they see, and what both see whole.
 // CHECK-LABEL: tile.kernel @bounds(
 // CHECK-SAME: %[[M:[a-z0-9]+]]: memref<?x?x?x4xi32>, %[[B:[a-z0-9]+]]: i32, %[[Q0:[a-z0-9]+]]: i32
-// CHECK: %[[G0:.*]] = arith.divui %[[Q0]], %c32_i32
+// CHECK: %[[TILE:.*]] = arith.divui %[[Q0]], %c64_i32
+// CHECK: %[[G0:.*]] = arith.muli %[[TILE]], %c2_i32
 // CHECK: tile.gather %[[M]][%[[B]], %c0_i32, %[[G0]], %c0_i32] in_bounds [0, 1, 2, 3]
 // CHECK-COUNT-3: tile.gather %[[M]][%[[B]], %c0_i32, %[[G0]],
 // CHECK: %[[G1:.*]] = arith.addi %[[G0]], %c1_i32
 // CHECK-COUNT-4: tile.gather %[[M]][%[[B]], %c0_i32, %[[G1]],
 // CHECK-NOT: arith.extsi
 // CHECK: tile.kv_loop ranges(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) step 32
-// CHECK: tile.mask %{{.*}} bounds(%[[M]][%[[B]], %c0_i32] : memref<?x?x?x4xi32>) rows 32 ({{.*}}) {
+// CHECK: tile.mask %{{.*}} bounds(%[[M]][%[[B]], %c0_i32, %c0_i32] : memref<?x?x?x4xi32>) rows 32 ({{.*}}) {
 // CHECK: skippable
 tile.kernel @bounds(%bounds: memref<?x?x?x4xi32>, %b: i32, %q0: i32, %c: f32, %k: memref<?x64xbf16>, %v: memref<?x64xbf16>, %o: memref<?x64xf32>) attributes {num_warps = 4 : i32} {
   %c0 = arith.constant 0 : i32
@@ -190,7 +191,7 @@ tile.kernel @bounds(%bounds: memref<?x?x?x4xi32>, %b: i32, %q0: i32, %c: f32, %k
       %s = tile.mma mma %q, %kt, %z {transpose_b} : tensor<64x64xbf16>, tensor<32x64xbf16>, tensor<64x32xf32>
       tile.yield %s : tensor<64x32xf32>
     } score (%kv: i32, %s: tensor<64x32xf32>, %acc: tensor<64x64xf32>, %m: tensor<64xf32>, %l: tensor<64xf32>) {
-      %t = tile.mask %s at (%q0, %kv) bounds(%bounds[%b, %c0] : memref<?x?x?x4xi32>) rows 32 (%qi: i32, %ki: i32) {
+      %t = tile.mask %s at (%q0, %kv) bounds(%bounds[%b, %c0, %c0] : memref<?x?x?x4xi32>) rows 32 (%qi: i32, %ki: i32) {
         %in = arith.cmpi slt, %ki, %n : i32
         %before = arith.cmpi sle, %ki, %qi : i32
         %keep = arith.andi %in, %before : i1
@@ -234,7 +235,7 @@ tile.kernel @tiles(%bounds: memref<?x?x?x4xi32>, %tiles: memref<?x?x?x?xi32>, %b
       %s = tile.mma mma %q, %kt, %z {transpose_b} : tensor<64x64xbf16>, tensor<32x64xbf16>, tensor<64x32xf32>
       tile.yield %s : tensor<64x32xf32>
     } score (%kv: i32, %s: tensor<64x32xf32>, %acc: tensor<64x64xf32>, %m: tensor<64xf32>, %l: tensor<64xf32>) {
-      %t = tile.mask %s at (%q0, %kv) bounds(%bounds[%b, %c0] : memref<?x?x?x4xi32>) rows 32 tiles(%tiles : memref<?x?x?x?xi32>) (%qi: i32, %ki: i32) {
+      %t = tile.mask %s at (%q0, %kv) bounds(%bounds[%b, %c0, %c0] : memref<?x?x?x4xi32>) rows 32 tiles(%tiles : memref<?x?x?x?xi32>) (%qi: i32, %ki: i32) {
         %in = arith.cmpi slt, %ki, %n : i32
         %before = arith.cmpi sle, %ki, %qi : i32
         %keep = arith.andi %in, %before : i1
@@ -278,7 +279,7 @@ tile.kernel @tiles_of_all_steps(%bounds: memref<?x?x?x4xi32>, %tiles: memref<?x?
       %s = tile.mma mma %q, %kt, %z {transpose_b} : tensor<64x64xbf16>, tensor<32x64xbf16>, tensor<64x32xf32>
       tile.yield %s : tensor<64x32xf32>
     } score (%kv: i32, %s: tensor<64x32xf32>, %acc: tensor<64x64xf32>, %m: tensor<64xf32>, %l: tensor<64xf32>) {
-      %t = tile.mask %s at (%q0, %kv) bounds(%bounds[%b, %c0] : memref<?x?x?x4xi32>) rows 32 tiles(%tiles : memref<?x?x?x?xi32>) (%qi: i32, %ki: i32) {
+      %t = tile.mask %s at (%q0, %kv) bounds(%bounds[%b, %c0, %c0] : memref<?x?x?x4xi32>) rows 32 tiles(%tiles : memref<?x?x?x?xi32>) (%qi: i32, %ki: i32) {
         %in = arith.cmpi slt, %ki, %n : i32
         %before = arith.cmpi sle, %ki, %qi : i32
         %keep = arith.andi %in, %before : i1

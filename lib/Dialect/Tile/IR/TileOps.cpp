@@ -522,15 +522,26 @@ LogicalResult MaskOp::verify() {
         "tiles must be a memref [batch, head, query tile, tile]");
   auto memref = cast<MemRefType>(getBounds().getType());
   if (memref.getRank() != 4 || memref.getDimSize(3) != NumBoundsFields ||
-      getBoundsIndices().size() != 2)
+      getBoundsIndices().size() != 3)
     return emitOpError("bounds must be a memref [batch, head, granule, ")
-           << int64_t(NumBoundsFields) << "] with two indices";
+           << int64_t(NumBoundsFields)
+           << "] with the indices of batch, head and the first query tile";
   int64_t rows = getTileType(getSource()).getDimSize(0);
   std::optional<int64_t> granule = getBoundsRows();
   if (!granule || *granule <= 0 || rows % *granule != 0)
     return emitOpError("bounds must be of granules that ")
            << rows << " rows are a multiple of";
   return success();
+}
+
+Value MaskOp::getTileNumber(OpBuilder &builder) {
+  int64_t rows = getTileType(getSource()).getDimSize(0);
+  Value size = arith::ConstantOp::create(builder, getLoc(),
+                                         builder.getI32IntegerAttr(rows));
+  Value number =
+      builder.createOrFold<arith::DivUIOp>(getLoc(), getQStart(), size);
+  return builder.createOrFold<arith::AddIOp>(getLoc(), getBoundsIndices()[2],
+                                             number);
 }
 
 LogicalResult MaskOp::verifyRegions() {

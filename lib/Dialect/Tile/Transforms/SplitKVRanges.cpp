@@ -172,11 +172,8 @@ void adoptTiles(KVLoopOp loop) {
     return;
   MaskOp mask = masks[0];
   ImplicitLocOpBuilder builder(loop.getLoc(), loop);
-  int64_t rows = cast<ShapedType>(mask.getType()).getDimSize(0);
-  SmallVector<Value> indices(mask.getBoundsIndices());
-  indices.push_back(arith::DivUIOp::create(
-      builder, mask.getQStart(),
-      arith::ConstantOp::create(builder, builder.getI32IntegerAttr(rows))));
+  Value indices[] = {mask.getBoundsIndices()[0], mask.getBoundsIndices()[1],
+                     mask.getTileNumber(builder)};
   loop.getTilesMutable().assign(mask.getTiles());
   loop.getTilesIndicesMutable().assign(indices);
 }

@@ -599,19 +599,20 @@ def MaskOp : Tile_ScoreRegionOp<"mask", [AttrSizedOperandSegments]> {
     `skippable` says that a step of the loop around it changes nothing for rows
     that see none of its keys; `tile-split-kv-ranges` proves it.
 
-    With `bounds(%ranges[%b, %h])` a kernel that ran before knows what the body
-    hides, and the body isn't read for it: the rows are those of granules of
-    `rows` queries each, and `ranges[b, h, granule]` holds four key positions
+    With `bounds(%ranges[%b, %h, %t])` a kernel that ran before knows what the
+    body hides, and the body isn't read for it: the rows are those of granules
+    of `rows` queries each, and `ranges[b, h, granule]` holds four key positions
     begin, full begin, full end and end, as `tile.kv_loop` has them. In the
     granule's rows no key outside [begin, end) is visible, and every key in
-    [full begin, full end) is. `q_start` is a multiple of `rows`, and the tile's
-    rows are whole granules.
+    [full begin, full end) is. `q_start` is a multiple of the tile's rows, which
+    are whole granules. The first granule of query 0 is the first of query tile
+    `t`: several sequences may have their granules in one array.
 
     With `tiles(%tiles)` that kernel has also listed the tiles of keys of which
     some row of the query tile sees a key: they are
-    `tiles[b, h, q_start / rows of the tile, 0 ...]`, and what `bounds` holds
-    are positions in this list, in keys. `tile-split-kv-ranges` hands the list
-    to the `tile.kv_loop` around.
+    `tiles[b, h, t + q_start / rows of the tile, 0 ...]`, and what `bounds`
+    holds are positions in this list, in keys. `tile-split-kv-ranges` hands the
+    list to the `tile.kv_loop` around.
 
     ```mlir
     %t = tile.mask %s at (%q0, %kv) (%qi: i32, %ki: i32) {
@@ -646,6 +647,9 @@ def MaskOp : Tile_ScoreRegionOp<"mask", [AttrSizedOperandSegments]> {
   let extraClassDeclaration = [{
     /// How the ranges of a granule lie in the last dimension of `bounds`.
     enum BoundsField { Begin, FullBegin, FullEnd, End, NumBoundsFields };
+
+    /// The number of the query tile in `bounds` and `tiles`.
+    ::mlir::Value getTileNumber(::mlir::OpBuilder &builder);
   }];
   let hasVerifier = 1;
 }
