@@ -80,7 +80,8 @@ getSequenceArguments(const AttentionSpec &spec) {
 /// [, lse]) with one attn.attention.
 static OwningOpRef<ModuleOp> buildModule(const AttentionSpec &spec,
                                          MLIRContext &context) {
-  auto location = FileLineColLoc::get(&context, "attention", 1, 1);
+  auto location =
+      FileLineColLoc::get(&context, AttentionSpec::kSourceName, 1, 1);
   ImplicitLocOpBuilder builder(location, &context);
   OwningOpRef<ModuleOp> module = ModuleOp::create(location);
   constexpr int64_t kDynamic = ShapedType::kDynamic;

@@ -14,9 +14,6 @@
 
 using namespace attn;
 
-/// In diagnostics.
-static constexpr llvm::StringLiteral kSourceName = "kernel.mlir";
-
 //===----------------------------------------------------------------------===//
 // Devices and targets
 //===----------------------------------------------------------------------===//
@@ -87,8 +84,10 @@ static CompileOptions getCompileOptions(const KernelOptions &options,
   return result;
 }
 
-/// In a context of its own. The error holds the diagnostics.
+/// In a context of its own. The error holds the diagnostics, which call the
+/// text `name`.
 static llvm::Expected<LoweredModule> lowerText(llvm::StringRef text,
+                                               llvm::StringRef name,
                                                const CompileOptions &options) {
   mlir::DialectRegistry registry;
   mlir::attn::registerAttncDialects(registry);
@@ -96,9 +95,9 @@ static llvm::Expected<LoweredModule> lowerText(llvm::StringRef text,
   // One small module: starting threads costs more than they save.
   result.context = std::make_unique<mlir::MLIRContext>(
       registry, mlir::MLIRContext::Threading::DISABLED);
-  ErrorCollector errors(*result.context);
-  auto module = mlir::parseSourceString<mlir::ModuleOp>(
-      text, result.context.get(), kSourceName);
+  ErrorCollector errors(*result.context, text);
+  auto module =
+      mlir::parseSourceString<mlir::ModuleOp>(text, result.context.get(), name);
   if (!module)
     return errors.takeError("the text can't be parsed");
   auto lowered = lower(*module, options);
@@ -145,8 +144,9 @@ CompiledKernel::Impl::create(llvm::StringRef text,
   ProgramSource source;
   source.text = text;
   source.options = getCompileOptions(options, *impl->device);
-  source.lower = [text = impl->text, options = source.options] {
-    return lowerText(text, options);
+  source.lower = [text = impl->text, name = options.sourceName,
+                  options = source.options] {
+    return lowerText(text, name, options);
   };
   source.cache = options.cache;
   source.onCacheFailure = options.onCacheFailure;
@@ -231,7 +231,9 @@ CompiledKernel::compile(const AttentionSpec &spec,
   llvm::Expected<std::string> text = spec.print();
   if (!text)
     return text.takeError();
-  return compile(*text, options);
+  KernelOptions named = options;
+  named.sourceName = AttentionSpec::kSourceName;
+  return compile(*text, named);
 }
 
 llvm::Expected<CompiledKernel::Impl *>
@@ -243,13 +245,14 @@ CompiledKernel::Impl::getSecond(llvm::Error error) {
   std::lock_guard<std::mutex> lock(secondMutex);
   if (second)
     return second.get();
-  if (options.onSecondKernel)
-    options.onSecondKernel(reason);
   KernelOptions withoutTMA = options;
   withoutTMA.avoidsTMA = true;
   llvm::Expected<CompiledKernel> kernel = compile(text, withoutTMA);
   if (!kernel)
-    return kernel.takeError();
+    return llvm::createStringError(reason + "\n" +
+                                   llvm::toString(kernel.takeError()));
+  if (options.onSecondKernel)
+    options.onSecondKernel(reason);
   second = kernel->impl;
   return second.get();
 }

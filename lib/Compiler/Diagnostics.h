@@ -11,10 +11,13 @@ namespace attn {
 /// Takes a context's diagnostics for as long as it lives, and keeps the errors.
 class ErrorCollector {
 public:
-  explicit ErrorCollector(mlir::MLIRContext &context);
+  /// `source` is the text that is compiled, which the user may never have seen:
+  /// errors show the lines that they are about.
+  explicit ErrorCollector(mlir::MLIRContext &context,
+                          llvm::StringRef source = "");
 
-  /// All errors with their notes, one "file:line:column: error: text" a line;
-  /// `otherwise` if there are none.
+  /// All different errors and their notes as "file:line:column: error: text",
+  /// each on a line; `otherwise` if there are none.
   llvm::Error takeError(const llvm::Twine &otherwise);
 
 private:

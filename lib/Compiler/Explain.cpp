@@ -501,9 +501,9 @@ llvm::Expected<Explanation> attn::explain(llvm::StringRef text,
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   mlir::OwningOpRef<mlir::ModuleOp> module;
   {
-    ErrorCollector errors(context);
-    module =
-        mlir::parseSourceString<mlir::ModuleOp>(text, &context, "kernel.mlir");
+    ErrorCollector errors(context, text);
+    module = mlir::parseSourceString<mlir::ModuleOp>(text, &context,
+                                                     options.sourceName);
     if (!module)
       return errors.takeError("the text can't be parsed");
   }
@@ -516,7 +516,9 @@ llvm::Expected<Explanation> attn::explain(const AttentionSpec &spec,
   llvm::Expected<std::string> text = spec.print();
   if (!text)
     return text.takeError();
-  return explain(*text, options, arguments);
+  KernelOptions named = options;
+  named.sourceName = AttentionSpec::kSourceName;
+  return explain(*text, named, arguments);
 }
 
 //===----------------------------------------------------------------------===//

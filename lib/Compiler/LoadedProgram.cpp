@@ -81,13 +81,14 @@ LoadedProgram::bind(llvm::ArrayRef<Tensor> arguments) {
       });
   if (error)
     return std::move(error);
-  remark(reason);
   options.avoidsTMA = true;
   if (!second) {
     auto loaded = load();
     if (!loaded)
-      return loaded.takeError();
+      return llvm::createStringError(reason + "\n" +
+                                     llvm::toString(loaded.takeError()));
     second = std::move(*loaded);
   }
+  remark(reason);
   return second->getExecutable().bind(arguments);
 }

@@ -92,13 +92,14 @@ const TargetInfo &attn::getKernelTarget(func::FuncOp entry, Variant variant,
                                         const TargetInfo &target) {
   if (!target.hasWarpRoles)
     return target;
+  const TargetInfo &other = *TargetInfo::lookup("sm_80");
+  // What neither serves is refused by the target that was asked for.
   WalkResult result = entry.walk([&](AttentionOp op) {
-    return getUnserved(op, target).empty() ? WalkResult::advance()
-                                           : WalkResult::interrupt();
+    return getUnserved(op, target).empty() || !getUnserved(op, other).empty()
+               ? WalkResult::advance()
+               : WalkResult::interrupt();
   });
-  return variant == Variant::Fused && !result.wasInterrupted()
-             ? target
-             : *TargetInfo::lookup("sm_80");
+  return variant == Variant::Fused && !result.wasInterrupted() ? target : other;
 }
 
 void attn::buildAttnPipeline(OpPassManager &pm, Variant variant,

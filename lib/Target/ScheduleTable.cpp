@@ -377,15 +377,17 @@ LogicalResult attn::verifyTarget(AttentionOp op, const TargetInfo &target) {
   std::string unserved = getUnserved(op, target);
   if (unserved.empty())
     return success();
-  if (op.isQuantized())
-    return op.emitOpError("has no kernel for ")
-           << target.name << ", which doesn't serve " << unserved
-           << "; 8-bit floats need the fused kernel of sm_90a, and sequences "
-              "of "
-              "the tensors' lengths: convert q, k and v to bf16 for others";
-  return op.emitOpError("has no kernel for ")
-         << target.name << ", which doesn't serve " << unserved
-         << "; use target sm_80, which the same GPU runs";
+  InFlightDiagnostic diag = op.emitOpError("has no kernel for ")
+                            << target.name << ", which doesn't serve "
+                            << unserved;
+  if (!op.isQuantized())
+    return diag << "; use target sm_80, which the same GPU runs";
+  if (target.hasWarpRoles)
+    return diag << "; leave cu_q, cu_k, kv_len and block_table out, or convert "
+                   "q, k and v to bf16";
+  return diag << "; 8-bit floats need the fused kernel of sm_90a, and tensors "
+                 "that lie at multiples of 16 bytes: convert q, k and v to "
+                 "bf16 for others";
 }
 
 static RolePipeline getPipeline(ScheduleAttr schedule) {

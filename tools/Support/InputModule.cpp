@@ -15,7 +15,7 @@ static mlir::DialectRegistry getDialects() {
 // One small module: starting threads costs more than they save.
 InputModule::InputModule(llvm::StringRef path)
     : context(getDialects(), mlir::MLIRContext::Threading::DISABLED),
-      handler(sources, &context) {
+      handler(sources, &context), filter(&context) {
   context.printOpOnDiagnostic(false);
   module = mlir::parseSourceFile<mlir::ModuleOp>(path, sources, &context);
 }

@@ -3,6 +3,7 @@
 #ifndef ATTN_TOOLS_SUPPORT_INPUTMODULE_H
 #define ATTN_TOOLS_SUPPORT_INPUTMODULE_H
 
+#include "RepeatFilter.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
@@ -25,6 +26,7 @@ private:
   mlir::MLIRContext context;
   llvm::SourceMgr sources;
   mlir::SourceMgrDiagnosticHandler handler;
+  RepeatFilter filter;
   mlir::OwningOpRef<mlir::ModuleOp> module;
 };
 

@@ -1,6 +1,7 @@
 //===- attn-compile.cpp - Attention to kernels, on the command line -------===//
 
 #include "../Support/RemarkFile.h"
+#include "../Support/RepeatFilter.h"
 #include "attn/Analysis/TileMap.h"
 #include "attn/Compiler/Assembler.h"
 #include "attn/Runtime/TensorFile.h"
@@ -391,6 +392,7 @@ int main(int argc, char **argv) {
   MLIRContext context(registry);
   context.printOpOnDiagnostic(false);
   SourceMgrDiagnosticHandler handler(sourceMgr, &context);
+  ::attn::RepeatFilter filter(&context);
   OwningOpRef<ModuleOp> module =
       parseSourceFile<ModuleOp>(sourceMgr, ParserConfig(&context));
   if (!module)

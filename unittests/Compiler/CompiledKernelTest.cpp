@@ -205,7 +205,7 @@ TEST_F(CompiledKernelTest, ThreadsCompileAndLaunchSideBySide) {
 
 TEST_F(CompiledKernelTest, ErrorsSayWhere) {
   EXPECT_TRUE(contains(getError(CompiledKernel::compile("func.func", options)),
-                       "kernel.mlir:1:"));
+                       "<module text>:1:"));
   EXPECT_TRUE(contains(getError(CompiledKernel::compile("module {}", options)),
                        "has no function to compile"));
   AttentionSpec spec = getCausal();
@@ -215,6 +215,11 @@ TEST_F(CompiledKernelTest, ErrorsSayWhere) {
   EXPECT_TRUE(
       contains(error, "head dimension 577 of q and k is not supported"));
   EXPECT_TRUE(contains(error, "note: "));
+  EXPECT_TRUE(contains(error, "<AttentionSpec>:"));
+  EXPECT_TRUE(contains(error, "attn.attention ins("));
+  options.sourceName = "rules.mlir";
+  EXPECT_TRUE(contains(getError(CompiledKernel::compile("func.func", options)),
+                       "rules.mlir:1:"));
   options.target = "sm_12";
   EXPECT_TRUE(contains(getError(CompiledKernel::compile(getCausal(), options)),
                        "unknown target 'sm_12'; known are native, "));

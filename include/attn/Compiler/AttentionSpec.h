@@ -25,6 +25,9 @@ struct CaptureSpec {
 /// v [B, Hkv, Nk, Dv], the captures, the sink, scales, those of sequences and
 /// o [B, Hq, Nq, Dv], in this order; batch and lengths are known when it runs.
 struct AttentionSpec {
+  /// What errors call the text that print() makes.
+  static constexpr llvm::StringLiteral kSourceName = "<AttentionSpec>";
+
   /// Of q, k and v.
   DType dtype = DType::BF16;
   /// Of o; by default that of q, k and v, and BF16 where those have 8 bits.

@@ -19,6 +19,8 @@ struct KernelOptions {
   std::string target = "native";
   /// The entry function, where MLIR text has several.
   std::string entry;
+  /// What errors call the MLIR text: the name of its file, if it is from one.
+  std::string sourceName = "<module text>";
   /// The GPU, as the CUDA driver numbers them.
   int device = 0;
   /// None: nothing is read from or written to disk.
@@ -50,7 +52,7 @@ getSharedDevice(const KernelOptions &options);
 class CompiledKernel {
 public:
   /// `text` is a module with one entry function. The error holds the
-  /// diagnostics, with lines and columns of "kernel.mlir".
+  /// diagnostics with the lines that they are about.
   static llvm::Expected<CompiledKernel>
   compile(llvm::StringRef text, const KernelOptions &options = {});
   static llvm::Expected<CompiledKernel>

@@ -147,7 +147,7 @@ func.func @f8_memory(%x: tensor<1x2x?x96xf8E4M3FN>, %o: tensor<1x2x?x96xf16>) ->
 // -----
 
 func.func @f8_sequences(%x: tensor<1x2x?x64xf8E4M3FN>, %cu: tensor<3xi32>, %o: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
-  // expected-error @below {{has no kernel for sm_90a, which doesn't serve 8-bit floats with lengths that only the device knows; 8-bit floats need the fused kernel of sm_90a}}
+  // expected-error @below {{has no kernel for sm_90a, which doesn't serve 8-bit floats with lengths that only the device knows; leave cu_q, cu_k, kv_len and block_table out, or convert q, k and v to bf16}}
   %r = attn.attention
       ins(%x, %x, %x : tensor<1x2x?x64xf8E4M3FN>, tensor<1x2x?x64xf8E4M3FN>, tensor<1x2x?x64xf8E4M3FN>)
       cu_q(%cu : tensor<3xi32>) cu_k(%cu : tensor<3xi32>)

@@ -15,7 +15,7 @@ tile.kernel @computed_right_operand(%a: memref<?x64xbf16>, %o: memref<?x64xf32>)
 
 tile.kernel @row_and_column(%a: memref<?xf32>, %o: memref<?x64xf32>) attributes {num_warps = 4 : i32} {
   %c0 = arith.constant 0 : i32
-  // expected-error @below {{a vector is used along the rows and along the columns; compute it separately for each}}
+  // expected-error @below {{a vector is used along the rows (queries) and along the columns (keys) of a tile; compute it separately for each, from other values}}
   %t = tile.load %a[%c0] : memref<?xf32> -> tensor<64xf32>
   %u = arith.addf %t, %t : tensor<64xf32>
   %rows = tile.broadcast %t dim 0 : tensor<64xf32> -> tensor<64x64xf32>

@@ -3,7 +3,7 @@
 tile.kernel @sine(%m: memref<?xf32>) attributes {num_warps = 4 : i32} {
   %c0 = arith.constant 0 : i32
   %t = tile.load %m[%c0] : memref<?xf32> -> tensor<64xf32>
-  // expected-error@+1 {{'math.sin' op on 'tensor<64xf32>' is not lowered to any target; use f32 (or f16, bf16) and one of absf, absi, ceil, ctlz, erf,}}
+  // expected-error@+1 {{'math.sin' op on 'f32' is not lowered to any target; use f32 (or f16, bf16) and one of absf, absi, ceil, ctlz, erf,}}
   %a = math.sin %t : tensor<64xf32>
   tile.store %a, %m[%c0] : tensor<64xf32>, memref<?xf32>
   tile.return

@@ -335,8 +335,9 @@ LogicalResult LayoutAssigner::propagateVectors() {
         worklist.push_back(neighbour);
       } else if (known->second != layout) {
         return emitError(neighbour.getLoc())
-               << "a vector is used along the rows and along the columns; "
-                  "compute it separately for each";
+               << "a vector is used along the rows (queries) and along the "
+                  "columns (keys) of a tile; compute it separately for each, "
+                  "from other values";
       }
     }
   }

@@ -257,7 +257,7 @@ static Value lowerFloatOp(FloatBuilder &b, Operation *op) {
 
 static LogicalResult refuse(Operation *op) {
   return op->emitOpError("on ")
-         << op->getResult(0).getType()
+         << getElementTypeOrSelf(op->getResult(0))
          << " is not lowered to any target; use f32 (or f16, bf16) and one of "
          << kLowered;
 }
