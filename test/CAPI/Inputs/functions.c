@@ -92,7 +92,7 @@ static void test_options(void) {
   CHECK(strcmp(attnc_version(), "0.1.0") == 0);
   NULLS(attnc_compile(NULL, 5, &options), "'text' is missing");
   NULLS(attnc_compile("", 0, &options), "has no function to compile");
-  NULLS(attnc_compile(module, LENGTH / 2, &options), "kernel.mlir:");
+  NULLS(attnc_compile(module, LENGTH / 2, &options), "<module text>:");
   bad.variant = "quick";
   NULLS(attnc_compile(module, LENGTH, &bad), "unknown variant 'quick'");
   bad = options;
