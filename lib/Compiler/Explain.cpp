@@ -123,7 +123,11 @@ struct Candidate {
   std::optional<BoundPlan> plan;
   std::vector<Tensor> arguments;
 
+  /// Launches, if the plan is known, and copies beside them.
   int64_t countKernels() const;
+  int64_t countCopies() const;
+  /// "5 kernels and 1 copy"
+  std::string describeSteps() const;
   std::optional<int64_t> getBytes() const;
 };
 
@@ -166,8 +170,27 @@ private:
 
 } // namespace
 
+static int64_t count(const BoundPlan &plan, Step::Kind kind) {
+  return llvm::count_if(
+      plan.steps, [&](const TimedStep &step) { return step.kind == kind; });
+}
+
 int64_t Candidate::countKernels() const {
-  return plan ? plan->steps.size() : manifest.kernels.size();
+  return plan ? count(*plan, Step::Kind::Launch) : manifest.kernels.size();
+}
+
+int64_t Candidate::countCopies() const {
+  return plan ? count(*plan, Step::Kind::Copy) : 0;
+}
+
+std::string Candidate::describeSteps() const {
+  auto describe = [](int64_t count, llvm::StringRef one, llvm::StringRef many) {
+    return (llvm::Twine(count) + " " + (count == 1 ? one : many)).str();
+  };
+  std::string text = describe(countKernels(), "kernel", "kernels");
+  if (const int64_t copies = countCopies())
+    text += " and " + describe(copies, "copy", "copies");
+  return text;
 }
 
 std::optional<int64_t> Candidate::getBytes() const {
@@ -311,14 +334,10 @@ llvm::Expected<Candidate> Explainer::consider(Backend backend) {
 // Reasons
 //===----------------------------------------------------------------------===//
 
-static std::string formatKernels(int64_t count) {
-  return std::to_string(count) + (count == 1 ? " kernel" : " kernels");
-}
-
 std::string Explainer::explainFused(const Candidate &candidate) {
   std::string text = "no scores in memory";
   if (candidate.plan)
-    text += ", " + formatKernels(candidate.countKernels());
+    text += ", " + candidate.describeSteps();
   if (std::optional<int64_t> bytes = candidate.getBytes())
     text += (candidate.countKernels() == 1 ? " that moves " : " that move ") +
             formatBytes(*bytes);
@@ -328,7 +347,7 @@ std::string Explainer::explainFused(const Candidate &candidate) {
 }
 
 std::string Explainer::explainUnfused(const Candidate &candidate) {
-  const std::string kernels = formatKernels(candidate.countKernels());
+  const std::string kernels = candidate.describeSteps();
   std::optional<int64_t> bytes = candidate.getBytes();
   std::optional<int64_t> fusedBytes = fused ? fused->getBytes() : std::nullopt;
   if (!bytes || !fusedBytes || *fusedBytes == 0)

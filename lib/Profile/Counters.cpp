@@ -155,7 +155,8 @@ llvm::Error TableReader::readRow(llvm::ArrayRef<std::string> cells,
   const std::string &unit = cells[columns[2]], &value = cells[columns[3]];
   const std::optional<double> factor = getFactor(unit);
   if (!factor)
-    return refuse("unknown unit '" + unit + "'; ncu's --print-units=base helps");
+    return refuse("unknown unit '" + unit +
+                  "'; ncu's --print-units=base helps");
   const std::optional<double> number = parseNumber(value);
   if (!number)
     return refuse("'" + value +

@@ -7,6 +7,7 @@ using namespace attn;
 
 static constexpr llvm::StringLiteral kSteadyPhase = "steady";
 static constexpr llvm::StringLiteral kFirstPhase = "first";
+static constexpr llvm::StringLiteral kCompilePhase = "compile";
 
 /// FLOPs a byte that only products reach; softmax and the like stay below 3.
 static constexpr double kProductIntensity = 8;
@@ -311,8 +312,12 @@ RegionSummary attn::summarize(const ProfileEnvironment &environment,
   }
   summary.host = summarizeHost(steady);
   summary.setup = summarizeHost(setup);
-  if (const Phase *first = findPhase(region, kFirstPhase))
+  if (const Phase *first = findPhase(region, kFirstPhase)) {
     summary.firstCallUs = toUs(first->endNs - first->startNs) / first->calls;
+    // Inputs may have been made in between.
+    if (const Phase *compile = findPhase(region, kCompilePhase))
+      *summary.firstCallUs += toUs(compile->endNs - compile->startNs);
+  }
   return summary;
 }
 

@@ -235,6 +235,8 @@ llvm::Error Runner::writeOutputs(const Manifest &manifest) const {
 /// Binds the arguments and runs one forward, whose outputs are checked.
 llvm::Expected<std::unique_ptr<Invocation>>
 Runner::runFirst(LoadedProgram &program) {
+  if (profiler)
+    profiler->beginPhase("first");
   auto invocation = program.bind(arguments);
   if (!invocation)
     return invocation.takeError();
@@ -341,7 +343,7 @@ llvm::Expected<VariantReport> Runner::run(Backend backend) {
   if (profiler) {
     if (llvm::Error error = profiler->begin(name, target))
       return std::move(error);
-    profiler->beginPhase("first");
+    profiler->beginPhase("compile");
   }
   std::string diagnosed;
   auto program = load(backend, diagnosed);
@@ -351,6 +353,10 @@ llvm::Expected<VariantReport> Runner::run(Backend backend) {
     llvm::consumeError(program.takeError());
     return fail(llvm::createStringError(diagnosed));
   }
+  if (profiler)
+    if (llvm::Error error = profiler->endPhase(/*calls=*/1))
+      return std::move(error);
+  // Inputs and the reference are no part of a call.
   const Manifest &manifest = (*program)->getExecutable().getManifest();
   if (llvm::Error error = prepare(manifest))
     return std::move(error);

@@ -249,7 +249,7 @@ TEST(ExplainTest, GivesAReasonForEachBackend) {
   EXPECT_EQ(explanation.verdicts.front().backend, Backend::Fused);
   EXPECT_EQ(explanation.verdicts.front().status, Status::Chosen);
   EXPECT_TRUE(contains(find(explanation, Backend::Naive).reason,
-                       "slower by estimate: 6 kernels that move"));
+                       "slower by estimate: 5 kernels and 1 copy that move"));
   const BackendVerdict &cudnn = find(explanation, Backend::Cudnn);
   if (!explanation.device.empty())
     return; // Whether it is there depends on the machine.

@@ -64,8 +64,9 @@ TEST(CountersTest, AddsMeansByKernel) {
 TEST(CountersTest, FindsTemplatesByTheirName) {
   ProfileFile file = makeFile("void flash::kernel<64, true>(Params)");
   const std::string row = makeRow("kernel_of_another<1>", kOccupancy, "%", "3");
-  ASSERT_FALSE(llvm::errorToBool(addCounters(
-      file, kHead.str() + row + makeRow("flash::kernel", kOccupancy, "%", "7"))));
+  ASSERT_FALSE(llvm::errorToBool(
+      addCounters(file, kHead.str() + row +
+                            makeRow("flash::kernel", kOccupancy, "%", "7"))));
   EXPECT_NEAR(*file.regions[0].facts[0].measuredOccupancy, 0.07, 1e-12);
   // Which of two it is can't be told.
   ProfileFile unsure = makeFile("void flash::kernel<64, true>(Params)");

@@ -121,6 +121,13 @@ TEST(SummaryTest, GuessesThePathFromTheName) {
   EXPECT_EQ(kernel.pathSource, "name");
 }
 
+TEST(SummaryTest, LeavesInputsOutOfTheFirstCall) {
+  RegionBuilder builder;
+  builder.idle(300).phase("compile").idle(1000).phase("inputs");
+  builder.kernel("k", 20).phase("first").kernel("k", 10).phase("steady");
+  EXPECT_NEAR(*summarize(makeCard(), builder.region).firstCallUs, 320, 1e-9);
+}
+
 TEST(SummaryTest, TellsCallsApart) {
   // From the start of a call to that of the next: 30, 40, ..., 80.
   RegionBuilder builder;

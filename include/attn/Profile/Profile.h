@@ -98,8 +98,8 @@ struct KernelFacts {
   std::optional<double> measuredMatrixFraction = std::nullopt;
 };
 
-/// A span of the timeline. The one named "steady" is what is reported; "first"
-/// is the first call.
+/// A span of the timeline. The one named "steady" is what is reported; "first",
+/// and "compile" where that is apart, are the first call with all before it.
 struct Phase {
   std::string name;
   int64_t startNs;

@@ -12,11 +12,13 @@ assert [region["name"] for region in profile["regions"]] == ["naive", "inplace",
 for region in profile["regions"]:
     columns = region["device"]["columns"]
     rows = [dict(zip(columns, row)) for row in region["device"]["rows"]]
-    first, steady = region["phases"]
-    assert first["name"] == "first" and steady["name"] == "steady" and steady["calls"] == 2
+    compiling, first, steady = region["phases"]
+    assert (compiling["name"], first["name"]) == ("compile", "first") and steady["name"] == "steady" and steady["calls"] == 2
     inside = [row for row in rows if steady["start_ns"] <= row["start_ns"] < steady["end_ns"]]
     total = sum(row["end_ns"] - row["start_ns"] for row in inside) / 1e3
     summary = region["summary"]
+    first_ns = sum(phase["end_ns"] - phase["start_ns"] for phase in (compiling, first))
+    assert abs(summary["first_call_us"] - first_ns / 1e3) < 1e-3
     # One stream, nothing side by side.
     assert abs(summary["busy_us"] - total) < 1e-3
     assert abs(summary["busy_us"] + summary["idle_us"] - summary["wall_us"]) < 1e-3
