@@ -122,8 +122,9 @@ public:
   }
   ~FakePtxas() {
     unsetenv("ATTNC_PTXAS");
-    llvm::sys::fs::remove(path);
+    remove();
   }
+  void remove() { llvm::sys::fs::remove(path); }
 
 private:
   llvm::SmallString<128> path;

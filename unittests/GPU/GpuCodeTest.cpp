@@ -78,6 +78,23 @@ protected:
     return getError(launcher.launch({}, views));
   }
 
+  /// A launch, and the background's work behind it.
+  std::unique_ptr<Executable> loadAndComplete() {
+    std::promise<void> completed;
+    GpuCode::Options options = getOptions();
+    options.continuesInBackground = true;
+    options.store = [&](const std::vector<std::string> &images) {
+      if (count(images) == images.size())
+        completed.set_value();
+      return llvm::Error::success();
+    };
+    auto executable = load(make(std::move(options)));
+    EXPECT_EQ(launch(*executable, 500), "");
+    EXPECT_EQ(completed.get_future().wait_for(std::chrono::minutes(2)),
+              std::future_status::ready);
+    return executable;
+  }
+
   /// The entries of what was loaded, in order.
   std::vector<std::string> getLoaded() const {
     std::vector<std::string> names;
@@ -181,23 +198,34 @@ TEST_F(GpuCodeTest, LeavesToTheDriverWhatItRefuses) {
 }
 
 TEST_F(GpuCodeTest, GoesOnInTheBackground) {
-  std::promise<void> completed;
-  GpuCode::Options options = getOptions();
-  options.continuesInBackground = true;
-  options.store = [&](std::vector<std::string> images) {
-    stored.push_back(images);
-    if (count(images) == images.size())
-      completed.set_value();
-    return llvm::Error::success();
-  };
-  auto executable = load(make(std::move(options)));
-  EXPECT_EQ(launch(*executable, 500), "");
-  ASSERT_EQ(completed.get_future().wait_for(std::chrono::minutes(2)),
-            std::future_status::ready);
+  auto executable = loadAndComplete();
   // It is loaded by who needs it.
   EXPECT_EQ(device.images.size(), 1u);
   EXPECT_EQ(launch(*executable, 1), "");
   EXPECT_EQ(device.images.size(), 2u);
+}
+
+/// In a process of its own: it ends, whatever is under way.
+TEST_F(GpuCodeTest, ExitsWhileTheBackgroundWorks) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto launchAndExit = [&] {
+    GpuCode::Options options = getOptions();
+    options.continuesInBackground = true;
+    auto executable = load(make(std::move(options)));
+    const bool isRight = launch(*executable, 500).empty();
+    ptxas.remove();
+    std::exit(isRight ? 0 : 1);
+  };
+  EXPECT_EXIT(launchAndExit(), testing::ExitedWithCode(0), "");
+}
+
+/// A child that was forked has no such thread, and waits for none.
+TEST_F(GpuCodeTest, ForkedProcessesExit) {
+  GTEST_FLAG_SET(death_test_style, "fast");
+  auto executable = loadAndComplete();
+  // Until the thread waits for more.
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EXIT(std::exit(0), testing::ExitedWithCode(0), "");
 }
 
 TEST_F(GpuCodeTest, SaysWhyNothingIsStored) {
