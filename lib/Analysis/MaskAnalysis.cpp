@@ -1,12 +1,11 @@
 //===- MaskAnalysis.cpp - Which keys a mask hides from a tile -------------===//
 
 #include "attn/Analysis/MaskAnalysis.h"
+#include "attn/Analysis/IntegerRanges.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
-#include "mlir/Interfaces/InferIntRangeInterface.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -62,49 +61,6 @@ struct Bounds {
 };
 
 constexpr Bounds kPositions = {0, kPositionBound - 1};
-
-/// The values that scalars can take, by upstream's range inference.
-class ScalarRanges {
-public:
-  Bounds lookup(Value value) {
-    ConstantIntRanges range = getRange(value);
-    return {range.smin().getSExtValue(), range.smax().getSExtValue()};
-  }
-
-private:
-  ConstantIntRanges getRange(Value value) {
-    if (auto it = ranges.find(value); it != ranges.end())
-      return it->second;
-    ConstantIntRanges range = infer(value);
-    ranges.try_emplace(value, range);
-    return range;
-  }
-
-  ConstantIntRanges infer(Value value) {
-    unsigned width = ConstantIntRanges::getStorageBitwidth(value.getType());
-    ConstantIntRanges range = ConstantIntRanges::maxRange(width);
-    Operation *op = value.getDefiningOp();
-    if (isa_and_present<memref::DimOp>(op))
-      return ConstantIntRanges::fromSigned(APInt(width, kPositions.min),
-                                           APInt(width, kPositions.max));
-    auto inferable = dyn_cast_if_present<InferIntRangeInterface>(op);
-    if (!inferable || !llvm::all_of(op->getOperandTypes(), [](Type type) {
-          return type.isIntOrIndex();
-        }))
-      return range;
-    SmallVector<ConstantIntRanges> operands;
-    for (Value operand : op->getOperands())
-      operands.push_back(getRange(operand));
-    inferable.inferResultRanges(
-        operands, [&](Value result, const ConstantIntRanges &inferred) {
-          if (result == value)
-            range = inferred;
-        });
-    return range;
-  }
-
-  DenseMap<Value, ConstantIntRanges> ranges;
-};
 
 //===----------------------------------------------------------------------===//
 // Sets of keys
@@ -207,7 +163,8 @@ public:
                KeyInterval keys, std::optional<RowWindow> rows,
                SmallVectorImpl<Operation *> &opaque)
       : builder(builder), intervals(builder, keys), mask(mask), loop(loop),
-        keys(keys), rows(rows), opaque(opaque) {}
+        keys(keys), rows(rows), opaque(opaque), ranges(mask.getBody().front()) {
+  }
 
   KeySets run() {
     if (!coversKeyTile())
@@ -595,12 +552,17 @@ private:
     return hoistedValues.lookup(value);
   }
 
+  Bounds getBounds(Value scalar) {
+    ConstantIntRanges range = ranges.get(scalar);
+    return {range.smin().getSExtValue(), range.smax().getSExtValue()};
+  }
+
   Bounds getBounds(const LinearForm &form) {
     Bounds bounds = {form.constant, form.constant};
     bounds.add(form.query, kPositions);
     bounds.add(form.key, kPositions);
     for (auto [scalar, coefficient] : form.scalars)
-      bounds.add(coefficient, ranges.lookup(scalar));
+      bounds.add(coefficient, getBounds(scalar));
     return bounds;
   }
 
@@ -691,7 +653,7 @@ private:
     if (!isUniform(value))
       return std::nullopt;
     // 64-bit scalars without a known range would overflow the bounds.
-    Bounds bounds = ranges.lookup(value);
+    Bounds bounds = getBounds(value);
     if (!llvm::isIntN(40, bounds.min) || !llvm::isIntN(40, bounds.max))
       return std::nullopt;
     LinearForm form;
@@ -824,7 +786,7 @@ private:
   /// The last one is null if it is `numRows` - 1 behind the first.
   Value firstQuery, lastQuery;
   int64_t numRows = 0, interleave = 1;
-  ScalarRanges ranges;
+  IntegerRanges ranges;
   DenseMap<Value, bool> uniformity;
   DenseMap<Value, std::optional<LinearForm>> forms;
   IRMapping hoistedValues;

@@ -25,11 +25,6 @@
 
 namespace mlir::tile {
 
-/// Positions and lengths, padding included, are below this bound. It lets the
-/// analysis prove that the region's i32 sums of them don't wrap; arithmetic
-/// that might is not understood.
-constexpr int64_t kPositionBound = int64_t(1) << 30;
-
 /// Key positions [begin, end), i32; empty where begin >= end.
 struct KeyInterval {
   Value begin, end;

@@ -168,9 +168,8 @@ void ClassesKernel::build(Value grid) {
   } else {
     classes = classifyGroup(firstQuery, firstTile);
   }
-  tile::StoreElementOp::create(
-      kernel, classes, target,
-      ValueRange{batch, context.head, granule, group});
+  tile::StoreElementOp::create(kernel, classes, target,
+                               ValueRange{batch, context.head, granule, group});
   finish(grid);
 }
 
@@ -268,7 +267,7 @@ ClassesKernel::ElementRange ClassesKernel::getKeys(Arithmetic &builder,
 /// Of a tile with `numKeys` keys, which is `otherwise` if it is neither hidden
 /// nor full.
 Value ClassesKernel::getClass(Arithmetic &builder, RuleBounds isVisible,
-                               Value numKeys, TileClass otherwise) {
+                              Value numKeys, TileClass otherwise) {
   // A tile that reaches past the last key is never full.
   Value isWhole = builder.equal(numKeys, builder.i32(prepass.tiles.blockN));
   Value whole = builder.select(isWhole, builder.number(TileClass::Full),
@@ -280,7 +279,7 @@ Value ClassesKernel::getClass(Arithmetic &builder, RuleBounds isVisible,
 /// The classes of some tiles as bit fields, the first in the lowest; a thread
 /// takes a tile.
 Value ClassesKernel::classifyByBounds(const ElementRange &queries,
-                                       Value firstTile, Value lastTile) {
+                                      Value firstTile, Value lastTile) {
   auto getEnds = [](Arithmetic &builder, const ElementRange &range) {
     Value last =
         builder.sub(builder.add(range.first, range.count), builder.i32(1));
@@ -297,8 +296,8 @@ Value ClassesKernel::classifyByBounds(const ElementRange &queries,
     auto read = [&](OpBuilder &builder, CaptureLoadOp load) {
       return readExtremes(builder, load, keyTile);
     };
-    RuleBoundsBuilder bounds(rule, context, prepass.inputs, outer, inner, ofQueries,
-                             getEnds(inner, keys), read, opaque);
+    RuleBoundsBuilder bounds(rule, context, prepass.inputs, outer, inner,
+                             ofQueries, getEnds(inner, keys), read, opaque);
     Value tileClass =
         getClass(inner, bounds.get(getYielded()), keys.count, TileClass::Open);
     SmallVector<Value> results;
@@ -319,7 +318,7 @@ Value ClassesKernel::classifyByBounds(const ElementRange &queries,
 
 /// Some rows at a time, until it is known that only some elements are visible.
 Value ClassesKernel::classifyByElements(const ElementRange &queries,
-                                         const ElementRange &keys) {
+                                        const ElementRange &keys) {
   Value zero = kernel.i32(0), one = kernel.i32(1);
   Value columns = kernel.i32(prepass.tiles.blockN);
   Value lastColumn = kernel.sub(keys.count, one);

@@ -111,8 +111,7 @@ scf::ForOp TilesKernel::forEachKeyTile(
     Value position =
         kernel.select(step.isListed, step.position, kernel.i32(-1));
     tile::StoreElementOp::create(
-        kernel, keyTile, lists,
-        ValueRange{batch, context.head, row, position});
+        kernel, keyTile, lists, ValueRange{batch, context.head, row, position});
     carried = std::move(step.next);
   }
   scf::YieldOp::create(kernel, carried);
@@ -136,7 +135,8 @@ SmallVector<TilesKernel::TileKind>
 TilesKernel::getKinds(ArrayRef<Value> groups, int64_t i, Value isTile) {
   SmallVector<TileKind> kinds;
   for (auto [group, hasQueries] : llvm::zip_equal(groups, exists)) {
-    Value tileClass = getClassInGroup(kernel, group, kernel.i32(i * kClassBits));
+    Value tileClass =
+        getClassInGroup(kernel, group, kernel.i32(i * kClassBits));
     Value isVisible = kernel.negate(
         kernel.equal(tileClass, kernel.number(TileClass::Hidden)));
     Value isFull = kernel.equal(tileClass, kernel.number(TileClass::Full));
@@ -212,13 +212,11 @@ TilesKernel::listPartialTiles(Value numFull) {
 void TilesKernel::storeRange(const GranuleRange &range, unsigned i) {
   Value zero = kernel.i32(0);
   auto store = [&](MaskOp::BoundsField field, Value position, Value otherwise) {
-    Value key = kernel.min(kernel.mul(position, kernel.i32(prepass.tiles.blockN)),
-                           context.kvLen);
-    Value indices[] = {batch, context.head, granules[i],
-                       kernel.i32(field)};
-    tile::StoreElementOp::create(kernel,
-                                 kernel.select(exists[i], key, otherwise),
-                                 ranges, indices);
+    Value key = kernel.min(
+        kernel.mul(position, kernel.i32(prepass.tiles.blockN)), context.kvLen);
+    Value indices[] = {batch, context.head, granules[i], kernel.i32(field)};
+    tile::StoreElementOp::create(
+        kernel, kernel.select(exists[i], key, otherwise), ranges, indices);
   };
   // Without queries nothing is visible, and nothing is hidden.
   store(MaskOp::Begin, kernel.min(range.begin, range.end), zero);
@@ -226,7 +224,6 @@ void TilesKernel::storeRange(const GranuleRange &range, unsigned i) {
   store(MaskOp::FullEnd, range.fullEnd, context.kvLen);
   store(MaskOp::End, range.end, zero);
 }
-
 
 void attn::buildTilesKernel(Prepass &prepass, Value lists, Value ranges,
                             Value grid) {

@@ -1,14 +1,12 @@
 //===- MaskCondition.cpp - A mask as intervals of keys --------------------===//
 
 #include "MaskCondition.h"
-#include "attn/Analysis/MaskAnalysis.h"
+#include "attn/Analysis/IntegerRanges.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
-#include "mlir/Interfaces/InferIntRangeInterface.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -50,7 +48,8 @@ public:
       : op(op), inliner(inliner), builder(op.getLoc(), listener),
         type(cast<RankedTensorType>(op.getSource().getType())),
         rowType(
-            RankedTensorType::get(type.getDimSize(0), builder.getI32Type())) {}
+            RankedTensorType::get(type.getDimSize(0), builder.getI32Type())),
+        ranges(op.getBody().front()) {}
 
   Value emit() {
     SmallVector<Value> others;
@@ -87,7 +86,6 @@ private:
   }
   Value key() { return op.getBody().getArgument(1); }
   bool dependsOnKey(Value value);
-  ConstantIntRanges getRange(Value value);
   KeySum getSum(Value value);
   std::optional<int64_t> getDivisor(Value quotient);
 
@@ -124,6 +122,7 @@ private:
   RegionInliner &inliner;
   ImplicitLocOpBuilder builder;
   RankedTensorType type, rowType;
+  IntegerRanges ranges;
   DenseMap<Value, bool> dependences;
 };
 } // namespace
@@ -146,34 +145,10 @@ bool MaskCondition::dependsOnKey(Value value) {
   return result;
 }
 
-/// What an integer of the rule lies between.
-ConstantIntRanges MaskCondition::getRange(Value value) {
-  unsigned width = ConstantIntRanges::getStorageBitwidth(value.getType());
-  Operation *def = value.getDefiningOp();
-  if (isInBody(value) ? !def : isa_and_present<memref::DimOp>(def))
-    return ConstantIntRanges::fromSigned(APInt(width, 0),
-                                         APInt(width, kPositionBound - 1));
-  auto inferable = dyn_cast_if_present<InferIntRangeInterface>(def);
-  ConstantIntRanges range = ConstantIntRanges::maxRange(width);
-  if (!inferable || !llvm::all_of(def->getOperandTypes(), [](Type type) {
-        return type.isIntOrIndex();
-      }))
-    return range;
-  SmallVector<ConstantIntRanges> operands;
-  for (Value operand : def->getOperands())
-    operands.push_back(getRange(operand));
-  inferable.inferResultRanges(
-      operands, [&](Value result, const ConstantIntRanges &inferred) {
-        if (result == value)
-          range = inferred;
-      });
-  return range;
-}
-
 /// `value`, an i32 that depends on the key. A sum that might wrap is one term.
 KeySum MaskCondition::getSum(Value value) {
   auto getBounds = [&](Value other) {
-    ConstantIntRanges range = getRange(other);
+    ConstantIntRanges range = ranges.get(other);
     return std::pair(range.smin().getSExtValue(), range.smax().getSExtValue());
   };
   KeySum sum;
@@ -323,7 +298,7 @@ bool MaskCondition::addComparison(arith::CmpIOp compare, Conjunction &all) {
     return addBound(getSum(value), arith::CmpIPredicate::sge, least, all) &&
            addBound(getSum(value), upper, bound, all);
   };
-  const bool isPositive = getRange(bound).smin().isNonNegative();
+  const bool isPositive = ranges.get(bound).smin().isNonNegative();
   switch (predicate) {
   case arith::CmpIPredicate::slt:
   case arith::CmpIPredicate::sle:
@@ -408,7 +383,7 @@ bool MaskCondition::addBound(KeySum sum, arith::CmpIPredicate predicate,
 Value MaskCondition::sumRows(Terms terms, int64_t offset) {
   int64_t min = offset, max = offset;
   for (auto [value, isSubtracted] : terms) {
-    ConstantIntRanges range = getRange(value);
+    ConstantIntRanges range = ranges.get(value);
     int64_t least = range.smin().getSExtValue();
     int64_t most = range.smax().getSExtValue();
     min += isSubtracted ? -most : least;
