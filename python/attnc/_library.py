@@ -155,7 +155,7 @@ def _load():
             function.restype, function.argtypes = result, arguments
         return loaded
     raise ImportError(
-        f"{_NAME} can't be loaded; set ATTNC_LIBRARY to its path\n  " + "\n  ".join(reasons)
+        f"{_NAME} can't be loaded; build it (./dev build) or set ATTNC_LIBRARY to its path\n  " + "\n  ".join(reasons)
     )
 
 

@@ -3,6 +3,8 @@
 #include "InputModule.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "mlir/Parser/Parser.h"
+#include "mlir/Support/FileUtilities.h"
+#include "llvm/Support/WithColor.h"
 
 using namespace attn;
 
@@ -17,5 +19,13 @@ InputModule::InputModule(llvm::StringRef path)
     : context(getDialects(), mlir::MLIRContext::Threading::DISABLED),
       handler(sources, &context), filter(&context) {
   context.printOpOnDiagnostic(false);
-  module = mlir::parseSourceFile<mlir::ModuleOp>(path, sources, &context);
+  std::string message;
+  std::unique_ptr<llvm::MemoryBuffer> file =
+      mlir::openInputFile(path, &message);
+  if (!file) {
+    llvm::WithColor::error() << message << '\n';
+    return;
+  }
+  sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
+  module = mlir::parseSourceFile<mlir::ModuleOp>(sources, &context);
 }

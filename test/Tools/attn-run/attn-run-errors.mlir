@@ -1,7 +1,7 @@
 // RUN: rm -rf %t && mkdir %t && %python %S/Inputs/make_inputs.py %t
 
 // RUN: not attn-run %t/none.mlir 2>&1 | FileCheck %s --check-prefix=NO-FILE
-// NO-FILE: {{.*}}none.mlir
+// NO-FILE: error: cannot open input file '{{.*}}none.mlir': No such file or directory
 
 // RUN: not attn-run %s --target=sm_10 2>&1 | FileCheck %s --check-prefix=TARGET
 // TARGET: attn-run: error: unknown target 'sm_10'; known are native, cpu, sm_80
