@@ -168,8 +168,8 @@ def explain(
 ):  # fmt: skip
     """Says of each backend whether attention() with these arguments would use it, could, or why it can't.
 
-    An Explanation: print it, or see `chosen` and `backends`. Nothing is run.
-    `target`: as of compile(), instead of that of the tensors' device: "sm_90a"
+    An Explanation: print it, or see `chosen` and `backends`. Nothing is run, so
+    that torch's "meta" tensors do, for sizes that no memory has. `target`: as of compile(), instead of that of the tensors' device: "sm_90a"
     explains on a machine without such a GPU.
     """
     others = (
@@ -181,11 +181,11 @@ def explain(
         None if scale is None else _get_number("scale", scale), score_mod, mask_mod, return_lse, batch_invariant, backend,
         enable_gqa,
     )  # fmt: skip
-    _check_tensors(q, k, v, others)
+    _check_tensors(q, k, v, others, has_memory=False)
     inputs, problem = _describe(q, k, v, _spread_q_descale(others, q), rules, None)
     device = _tensors.device_of(q)
     if target is None:
-        target = "cpu" if device is None else "native"
+        target = "cpu" if device is None and not _tensors.is_meta(q) else "native"
     return _kernel.explain(_print(*problem), inputs, target, backend, device=device or 0)
 
 
@@ -253,12 +253,12 @@ def _describe(q, k, v, others, rules, out):
     return (q, k, v, *captures, *lengths.values()), problem
 
 
-def _check_tensors(q, k, v, others):
+def _check_tensors(q, k, v, others, has_memory=True):
     for name, tensor in (("q", q), ("k", k), ("v", v)):
-        _tensors.check(name, tensor)
+        _tensors.check(name, tensor, has_memory=has_memory)
     for name, tensor in zip(_OTHERS, others or ()):
         if tensor is not None:
-            _tensors.check(name, tensor)
+            _tensors.check(name, tensor, has_memory=has_memory)
 
 
 def _get_dtypes(q, k, v, out):
@@ -286,7 +286,7 @@ def _spread_q_descale(others, q):
     if descale is None:
         return others
     for name, tensor in (("q", q), ("q_descale", descale)):
-        _tensors.check(name, tensor)
+        _tensors.check(name, tensor, has_memory=False)
     _check_rank("q", q)
     heads, shape = q.shape[1], tuple(descale.shape)
     if shape[-1:] in ((1,), (heads,)):

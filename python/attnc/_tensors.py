@@ -53,10 +53,21 @@ NAMES = {
     "i64": "int64",
 }
 _DTYPES = {name: dtype for dtype, name in NAMES.items()}
-# DLPack's type codes. torch exports bytes only.
-_FLOAT8_CODES = {"float8_e4m3fn": 10, "float8_e5m2": 12}
-# By numpy's kinds of elements.
-_NUMPY_CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+# DLPack's type codes, and bits.
+_CODES = {
+    "f8E4M3FN": (10, 8),
+    "f8E5M2": (12, 8),
+    "f16": (2, 16),
+    "bf16": (4, 16),
+    "f32": (2, 32),
+    "f64": (2, 64),
+    "i1": (6, 8),
+    "i8": (0, 8),
+    "i16": (0, 16),
+    "i32": (0, 32),
+    "i64": (0, 64),
+}
+_OPAQUE = 3
 
 
 @functools.lru_cache(maxsize=64)
@@ -105,27 +116,31 @@ def device_of(tensor):
     return None if device_type == _CPU else index
 
 
-def check(name, tensor, is_output=False):
-    """Refuses what has no elements in memory that a kernel can use, by the name that the caller knows it by."""
+def check(name, tensor, is_output=False, has_memory=True):
+    """Refuses what has no elements in memory that a kernel can use, by the name that the caller knows it by.
+
+    Without `has_memory`, it may have shape and strides alone (torch's "meta").
+    """
     package = _library_of(type(tensor))
     if package is None:
         raise TypeError(f"{name} must be a tensor, not {type(tensor).__name__}, which has no __dlpack__")
     if package == "torch":
-        _check_torch(name, tensor)
+        _check_torch(name, tensor, has_memory)
     elif package == "numpy":
-        if tensor.dtype.kind not in _NUMPY_CODES or not tensor.dtype.isnative:
+        if tensor.dtype.kind not in "biufc" or not tensor.dtype.isnative:
             raise TypeError(f"{name} is of {tensor.dtype}, which numpy can't hand over to others")
         if is_output and not tensor.flags.writeable:
             raise ValueError(f"{name} is read-only")
 
 
-def _check_torch(name, tensor):
+def _check_torch(name, tensor, has_memory):
     torch = sys.modules["torch"]
+    devices = ("cpu", "cuda") if has_memory else ("cpu", "cuda", "meta")
     for is_bad, reason in (
         (tensor.is_nested, "is a nested tensor; pass sequences one behind the other (cu_seqlens_q, cu_seqlens_k)"),
         (tensor.layout is not torch.strided, f"has the layout {tensor.layout}; pass to_dense() of it"),
         (tensor.is_quantized, "is quantised; pass dequantize() of it"),
-        (tensor.device.type not in ("cpu", "cuda"), f"is on {tensor.device}; needed is memory of a GPU or the CPU"),
+        (tensor.device.type not in devices, f"is on {tensor.device}; needed is memory of a GPU or the CPU"),
         (tensor.is_neg(), "stands for the negative of its memory; pass resolve_neg() of it"),
     ):
         if is_bad:
@@ -195,12 +210,14 @@ def _view_torch(tensor):
     torch = sys.modules["torch"]
     if tensor.requires_grad:
         tensor = tensor.detach()
-    # Not __dlpack__, which may wait for streams: the launch goes to the tensor's own.
-    code = _FLOAT8_CODES.get(str(tensor.dtype).rpartition(".")[2]) if tensor.element_size() == 1 else None
-    capsule = torch.utils.dlpack.to_dlpack(tensor if code is None else tensor.view(torch.uint8))
+    if tensor.is_meta:
+        return _make_view(None, tensor.dtype, tensor.element_size(), tensor.shape, tensor.stride())
+    is_float8 = tensor.element_size() == 1 and tensor.is_floating_point()
+    # Not __dlpack__, which may wait for streams: the launch goes to the tensor's own. torch exports no float8.
+    capsule = torch.utils.dlpack.to_dlpack(tensor.view(torch.uint8) if is_float8 else tensor)
     address = _get_pointer(capsule, b"dltensor")
-    if code is not None:
-        _DLTensor.from_address(address).code = code
+    if is_float8:
+        _DLTensor.from_address(address).code = _get_code(tensor.dtype, 1)[0]
     return address, capsule
 
 
@@ -211,13 +228,23 @@ def _view_numpy(array):
     itemsize = array.dtype.itemsize
     if any(stride % itemsize for stride in array.strides):
         raise BufferError("its strides are no multiples of an element")
-    integers = ctypes.c_int64 * max(array.ndim, 1)
-    shape, strides = integers(*array.shape), integers(*[stride // itemsize for stride in array.strides])
+    strides = [stride // itemsize for stride in array.strides]
+    address, alive = _make_view(array.ctypes.data, array.dtype, itemsize, array.shape, strides)
+    return address, (alive, array)
+
+
+def _get_code(dtype, itemsize):
+    return _CODES.get(_known_name_of(dtype), (_OPAQUE, 8 * itemsize))
+
+
+def _make_view(data, dtype, itemsize, shape, strides):
+    """As view(), of memory on the CPU, or none."""
+    integers = ctypes.c_int64 * max(len(shape), 1)
+    shape_, strides_ = integers(*shape), integers(*strides)
     tensor = _DLTensor(
-        array.ctypes.data, _CPU, 0, array.ndim, _NUMPY_CODES[array.dtype.kind], 8 * itemsize, 1,
-        ctypes.addressof(shape), ctypes.addressof(strides), 0,
-    )  # fmt: skip
-    return ctypes.addressof(tensor), (tensor, shape, strides, array)
+        data, _CPU, 0, len(shape), *_get_code(dtype, itemsize), 1, ctypes.addressof(shape_), ctypes.addressof(strides_), 0
+    )
+    return ctypes.addressof(tensor), (tensor, shape_, strides_)
 
 
 def _view_exported(tensor):

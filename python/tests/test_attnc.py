@@ -1007,6 +1007,17 @@ class TorchTest(unittest.TestCase):
         # Outside of the mode, as well.
         self.assertEqual(attnc.attention(*fake, **options).shape, q.shape)
 
+    def test_explains_sizes_that_no_memory_has(self):
+        q, k, v = (torch.empty(64, 128, 1 << 17, 128, dtype=torch.bfloat16, device="meta") for _ in range(3))
+        explanation = attnc.explain(q, k, v, is_causal=True, target="sm_90a")
+        self.assertEqual(explanation.chosen, "fused")
+        self.assertEqual(explanation["cudnn"]["status"], "available", str(explanation))
+        with_sink = attnc.explain(q, k, v, sink=torch.empty(128, device="meta"), target="sm_90a")
+        self.assertIn("a sink", with_sink["cudnn"]["reason"])
+        fp8 = [x.to(torch.float8_e4m3fn) for x in (q, k, v)]
+        scales = {"q_descale": torch.empty(64, 128, device="meta"), "k_descale": torch.empty(1, device="meta")}
+        self.assertEqual(attnc.explain(*fp8, target="sm_90a", **scales).chosen, "fused")
+
     def test_tensors_without_memory(self):
         q, k, v = (torch.from_numpy(x) for x in make())
         o, lse = attnc.attention(q.to("meta"), k.to("meta"), v[..., :8].to("meta"), return_lse=True)
