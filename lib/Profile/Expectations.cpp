@@ -309,13 +309,23 @@ attn::checkExpectations(llvm::ArrayRef<Expectation> expectations,
   return results;
 }
 
-llvm::Error attn::checkRegionNames(llvm::ArrayRef<Expectation> expectations,
-                                   llvm::ArrayRef<std::string> regions) {
+std::vector<const Expectation *>
+attn::findNotRun(llvm::ArrayRef<Expectation> expectations,
+                 llvm::ArrayRef<std::string> regions) {
+  std::vector<const Expectation *> found;
   for (const Expectation &expectation : expectations)
     if (!expectation.region.empty() &&
         !llvm::is_contained(regions, expectation.region))
-      return malformed(expectation,
-                       "there is no region '" + expectation.region +
-                           "'; there are: " + llvm::join(regions, ", "));
-  return llvm::Error::success();
+      found.push_back(&expectation);
+  return found;
+}
+
+llvm::Error attn::checkRegionNames(llvm::ArrayRef<Expectation> expectations,
+                                   llvm::ArrayRef<std::string> regions) {
+  const auto unknown = findNotRun(expectations, regions);
+  if (unknown.empty())
+    return llvm::Error::success();
+  return malformed(*unknown.front(),
+                   "there is no region '" + unknown.front()->region +
+                       "'; there are: " + llvm::join(regions, ", "));
 }

@@ -351,11 +351,9 @@ bool attn::printProfile(llvm::raw_ostream &os, const ProfileFile &file,
   if (file.regions.size() > 1)
     printComparison(os, file, options.baseline);
   // Of a region that didn't run, nothing was measured.
-  for (const Expectation &expectation : options.expectations) {
-    if (expectation.region.empty() ||
-        llvm::is_contained(file.getRegionNames(), expectation.region))
-      continue;
-    os << "  " << expectation.text << "  '" << expectation.region
+  for (const Expectation *guess :
+       findNotRun(options.expectations, file.getRegionNames())) {
+    os << "  " << guess->text << "  '" << guess->region
        << "' didn't run  wrong\n";
     ++wrong;
   }

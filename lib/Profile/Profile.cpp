@@ -583,6 +583,12 @@ static void write(llvm::raw_ostream &stream, const ProfileFile &file,
       for (const RegionProfile &region : file.regions)
         write(os, file.environment, region, options);
     });
+    os.attributeArray("not_run", [&] {
+      for (const Expectation *guess :
+           findNotRun(options.print.expectations, file.getRegionNames()))
+        os.value(json::Object{{"text", json::fixUTF8(guess->text)},
+                              {"region", json::fixUTF8(guess->region)}});
+    });
     os.attributeBegin("comparison");
     writeComparison(os, compareRegions(file, options.print.baseline));
     os.attributeEnd();

@@ -38,6 +38,21 @@ TEST(PrintTest, LongNamesAreTold) {
       EXPECT_LT(line.size(), 200u);
 }
 
+TEST(PrintTest, GuessesAboutWhatDidNotRunAreWrong) {
+  ProfileFile file;
+  file.environment = makeCard();
+  file.regions.push_back(RegionBuilder().kernel("k", 1).phase("steady").region);
+  const std::vector<Expectation> guesses =
+      llvm::cantFail(parseExpectations("fused:kernels=1,cudnn:kernels=1"));
+  PrintOptions options;
+  options.expectations = guesses;
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  EXPECT_FALSE(printProfile(os, file, options));
+  EXPECT_THAT(text, testing::HasSubstr("cudnn:kernels=1  'cudnn' didn't run  "
+                                       "wrong\nguesses: 1 wrong\n"));
+}
+
 TEST(PrintTest, SaysThatNothingWasSeen) {
   EXPECT_THAT(print(RegionBuilder("empty")),
               HasSubstr("empty (sm_90a): times by cupti\n"

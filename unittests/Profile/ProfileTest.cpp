@@ -69,7 +69,8 @@ TEST(ProfileTest, WritesGuessesAndComparison) {
   file.environment = makeCard();
   file.regions = {RegionBuilder("slow").kernel("a", 30).phase("steady").region,
                   RegionBuilder("fast").kernel("b", 10).phase("steady").region};
-  auto guesses = parseExpectations("slow:kernels=1,fast:kernels=2");
+  auto guesses =
+      parseExpectations("slow:kernels=1,fast:kernels=2,lost:copies=0");
   ASSERT_TRUE(bool(guesses)) << llvm::toString(guesses.takeError());
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -92,6 +93,9 @@ TEST(ProfileTest, WritesGuessesAndComparison) {
   ASSERT_EQ(checked.size(), 1u);
   EXPECT_EQ(checked[0].getAsObject()->getBoolean("right"), false);
   EXPECT_EQ(checked[0].getAsObject()->getString("measured"), "1");
+  const llvm::json::Array &notRun = *root.getArray("not_run");
+  ASSERT_EQ(notRun.size(), 1u);
+  EXPECT_EQ(notRun[0].getAsObject()->getString("text"), "lost:copies=0");
 }
 
 TEST(ProfileTest, TakesAnyKernelName) {

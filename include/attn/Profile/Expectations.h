@@ -41,6 +41,12 @@ std::vector<CheckedExpectation>
 checkExpectations(llvm::ArrayRef<Expectation> expectations,
                   const RegionProfile &region, const RegionSummary &summary);
 
+/// Those about regions that aren't there: a variant that didn't run. They are
+/// wrong.
+std::vector<const Expectation *>
+findNotRun(llvm::ArrayRef<Expectation> expectations,
+           llvm::ArrayRef<std::string> regions);
+
 /// An expectation that names a region that is not there is an error.
 llvm::Error checkRegionNames(llvm::ArrayRef<Expectation> expectations,
                              llvm::ArrayRef<std::string> regions);

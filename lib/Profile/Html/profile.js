@@ -44,12 +44,12 @@ function addSummary() {
     el("div", { class: "note" },
       (regions.length > 1 && known(row.ratio) ? `${ratio(row.ratio)} ${comparison.baseline}, ` : "")
       + `${counted(row.kernels_per_call, "kernel", "kernels")}, ${counted(row.copies_per_call, "copy", "copies")}`)));
-  const numbers = table("The regions side by side",
-    [["region"], ["us a call"], [`of ${comparison.baseline}`], ["spread"], ["kernels"], ["copies"], ["moved"], ["idle"],
-      ["main kernel", "text"], ["path", "text"]],
-    comparison.rows.map((row) => [row.region, fixed(row.us_per_call, 1), ratio(row.ratio), percent(row.spread),
-      perCall(row.kernels_per_call), perCall(row.copies_per_call), bytes(row.bytes_per_call),
-      percent(row.idle_fraction), known(row.main_kernel) ? shorten(row.main_kernel, 64) : "-", row.path || "-"]));
+  const columns = [["region"], ["us a call"], [`of ${comparison.baseline}`], ["spread"], ["kernels"], ["copies"], ["moved"],
+    ["idle"], ["main kernel", "text"], ["path", "text"]];
+  const rows = comparison.rows.map((row) => [row.region, fixed(row.us_per_call, 1), ratio(row.ratio), percent(row.spread),
+    perCall(row.kernels_per_call), perCall(row.copies_per_call), bytes(row.bytes_per_call), percent(row.idle_fraction),
+    known(row.main_kernel) ? shorten(row.main_kernel, 64) : "-", row.path || "-"]);
+  const numbers = table("The regions side by side", ...withoutUnknown(columns, rows));
   section("summary", "Summary",
     el("p", { class: "note" }, "Wall time of a call in the steady phase. Spread: (p90 - p10) / median of the calls. Bytes and FLOPs are analytic."),
     el("div", { class: "cards" }, ...cards), numbers);
@@ -75,8 +75,11 @@ function addFindings() {
 function addExpectations() {
   const rows = regions.flatMap((region) => region.summary.expectations.map((guess) => [guess.text, region.name,
     guess.measured, el("span", { class: guess.right ? "right" : "wrong" }, guess.right ? "\u2713 right" : "\u2717 wrong")]));
+  for (const guess of data.not_run)
+    rows.push([guess.text, guess.region, "didn't run", el("span", { class: "wrong" }, "\u2717 wrong")]);
   if (!rows.length) return;
-  const wrong = regions.flatMap((region) => region.summary.expectations).filter((guess) => !guess.right).length;
+  const wrong = data.not_run.length
+    + regions.flatMap((region) => region.summary.expectations).filter((guess) => !guess.right).length;
   section("guesses", "Guesses",
     el("p", {}, wrong ? `${wrong} of ${rows.length} are wrong.` : `All ${rows.length} are right.`),
     table("What was expected and what was measured",
@@ -161,31 +164,44 @@ function withoutUnknown(columns, rows) {
   return [keep(columns), rows.map(keep)];
 }
 
+function makeTimes(region) {
+  const { summary } = region;
+  const columns = [["name"], ["calls"], ["median us"], ["min us"], ["max us"], ["total us"], ["of wall"], ["moved"],
+    ["of bandwidth"], ["FLOP"], ["of matrix rate"], ["bound", "text"], ["path", "text"]];
+  const rows = summary.kernels.map((kernel) => [
+    nameCell(kernel.name), integer(kernel.calls), fixed(kernel.median_us, 1), fixed(kernel.min_us, 1),
+    fixed(kernel.max_us, 1), fixed(kernel.total_us, 1), percent(kernel.total_us / Math.max(summary.wall_us, 1e-3)),
+    bytes(kernel.bytes), percent(kernel.bandwidth_fraction), flops(kernel.flops) + (kernel.dense ? " (dense)" : ""),
+    percent(kernel.matrix_fraction), kernel.bound ?? "-",
+    kernel.path ? kernel.path + (kernel.path_source === "name" ? " (by name)" : "") : "-",
+  ]);
+  return table(`Kernels of ${region.name}`, ...withoutUnknown(columns, rows));
+}
+
+/** A GPU's: what each kernel takes of a multiprocessor. */
+function makeResources(region) {
+  const kernels = region.summary.kernels.filter((kernel) => kernel.grid);
+  if (!isGPU || !kernels.length) return [];
+  const columns = [["name"], ["grid"], ["block"], ["cluster"], ["registers"], ["shared memory"], ["local"],
+    ["blocks/SM"], ["limited by", "text"], ["occupancy*"], ["measured"], ["waves"], ["matrix units"], ["DRAM"]];
+  const rows = kernels.map((kernel) => [
+    nameCell(kernel.name), sizes(kernel.grid), sizes(kernel.block), sizes(kernel.cluster), integer(kernel.registers),
+    bytes(kernel.smem_bytes), bytes(kernel.local_bytes), integer(kernel.blocks_per_sm), kernel.occupancy_limit ?? "-",
+    percent(kernel.computed_occupancy), percent(kernel.measured_occupancy), fixed(kernel.waves, 2),
+    percent(kernel.measured_matrix), bytes(kernel.measured_bytes),
+  ]);
+  return [table(`What the kernels of ${region.name} take of an SM`, ...withoutUnknown(columns, rows))];
+}
+
 function addKernels() {
   const made = section("kernels", "Kernels");
-  const columns = [["name"], ["calls"], ["median us"], ["min us"], ["max us"], ["total us"], ["of wall"], ["moved"],
-    ["of bandwidth"], ["FLOP"], ["of matrix rate"], ["bound", "text"], ["path", "text"], ["grid"], ["block"],
-    ["cluster"], ["registers"], ["shared memory"], ["local"], ["blocks/SM"], ["limited by", "text"], ["occupancy*"],
-    ["measured occupancy"], ["waves"], ["matrix units busy, measured"], ["DRAM, measured"]];
   for (const region of regions) {
-    const summary = region.summary;
-    const rows = summary.kernels.map((kernel) => [
-      nameCell(kernel.name), integer(kernel.calls), fixed(kernel.median_us, 1), fixed(kernel.min_us, 1),
-      fixed(kernel.max_us, 1), fixed(kernel.total_us, 1), percent(kernel.total_us / Math.max(summary.wall_us, 1e-3)),
-      bytes(kernel.bytes), percent(kernel.bandwidth_fraction), flops(kernel.flops) + (kernel.dense ? " (dense)" : ""),
-      percent(kernel.matrix_fraction),
-      kernel.bound ?? "-", kernel.path ? kernel.path + (kernel.path_source === "name" ? " (by name)" : "") : "-",
-      ...(isGPU ? [sizes(kernel.grid), sizes(kernel.block), sizes(kernel.cluster)] : ["-", "-", "-"]),
-      integer(kernel.registers), bytes(kernel.smem_bytes), bytes(kernel.local_bytes), integer(kernel.blocks_per_sm),
-      kernel.occupancy_limit ?? "-", percent(kernel.computed_occupancy), percent(kernel.measured_occupancy), fixed(kernel.waves, 2),
-      percent(kernel.measured_matrix), bytes(kernel.measured_bytes),
-    ]);
+    const { summary } = region;
     made.append(el("h3", {}, `${region.name} (${region.target})`),
       el("p", { class: "note" }, [`Times by ${SOURCES[region.source] ?? region.source}`, region.warm ? "inputs may be in the cache" : "",
         `${summary.calls} calls`].filter(Boolean).join(", ") + "."),
-      rows.length ? table(`Kernels of ${region.name}`, ...withoutUnknown(columns, rows))
-        : el("p", { class: "muted" }, "Nothing was seen on the device."),
-      el("p", { class: "note" }, describeTotals(summary)));
+      summary.kernels.length ? makeTimes(region) : el("p", { class: "muted" }, "Nothing was seen on the device."),
+      ...makeResources(region), el("p", { class: "note" }, describeTotals(summary)));
     if (summary.kernels.some((kernel) => kernel.dense))
       made.append(el("p", { class: "note" },
         "(dense): the whole products; what the kernel skips of them isn't known."));
@@ -195,7 +211,8 @@ function addKernels() {
     made.append(el("p", { class: "note" }, "* computed, with shared memory opted in to."));
   if (regions.some((region) => region.summary.kernels.some((kernel) => known(kernel.measured_occupancy)
       || known(kernel.measured_bytes) || known(kernel.measured_matrix))))
-    made.append(el("p", { class: "note" }, "What is measured is by counters, in a run of their own."));
+    made.append(el("p", { class: "note" }, "By counters, in a run of their own: measured occupancy, how long the matrix units "
+      + "worked, bytes of the device's memory."));
 }
 
 function describeTotals(summary) {
