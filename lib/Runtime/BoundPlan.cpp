@@ -1,7 +1,7 @@
 //===- BoundPlan.cpp - A plan with all its sizes known --------------------===//
 
 #include "attn/Runtime/BoundPlan.h"
-#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <cstring>
 #include <limits>
@@ -41,6 +41,8 @@ private:
   llvm::Error checkBinding(const Argument &argument,
                            const Tensor &tensor) const;
   llvm::Error runChecks() const;
+  /// The tensors' sizes.
+  std::string describeArguments() const;
   llvm::Error evaluateSequenceLimits();
   void placeArguments();
   llvm::Error placeZeroedBuffers();
@@ -153,9 +155,20 @@ llvm::Error PlanBinder::runChecks() const {
       return holds.takeError();
     if (*holds == 0)
       return llvm::createStringError("'" + manifest.entry +
-                                     "': " + check.message);
+                                     "': " + check.message + " (" +
+                                     describeArguments() + ")");
   }
   return llvm::Error::success();
+}
+
+std::string PlanBinder::describeArguments() const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  llvm::ListSeparator separator;
+  for (auto [argument, tensor] : llvm::zip_equal(manifest.arguments, arguments))
+    if (argument.isTensor)
+      os << separator << argument.name << ": " << tensor.getTypeString();
+  return text;
 }
 
 llvm::Error PlanBinder::evaluateSequenceLimits() {

@@ -224,8 +224,67 @@ def lengths_share_a_kernel(context):
     return "one kernel"
 
 
+# --- keys in parts ------------------------------------------------------------
+
+
+def batch_invariant(context):
+    """A sequence alone, and the same one in a batch: the same bits."""
+    q_type, k_type = "tensor<?x12x?x128xbf16>", "tensor<?x4x?x128xbf16>"
+    kernel = attnc.compile(
+        f"""
+        func.func @attention(%q: {q_type}, %k: {k_type}, %v: {k_type}, %o: {q_type}) -> {q_type} {{
+          %r = attn.attention ins(%q, %k, %v : {q_type}, {k_type}, {k_type}) outs(%o : {q_type})
+                              {{batch_invariant}} -> {q_type}
+          return %r : {q_type}
+        }}""",
+        target=context.target,
+        cache_dir=context.cache,
+    )
+    q, k, v = context.normal(5, 12, 1, 128), context.normal(5, 4, 5000, 128), context.normal(5, 4, 5000, 128)
+    together = kernel(q, k, v)
+    for i in range(5):
+        if not torch.equal(kernel(q[i : i + 1], k[i : i + 1], v[i : i + 1]), together[i : i + 1]):
+            raise Wrong(f"sequence {i} has other bits alone")
+    return compare(together, q, k, v)
+
+
+def merges(context):
+    """Parts that are empty (lse of either infinity, whatever they hold) or far apart."""
+    kernel = attnc.compile(
+        """
+        !o = tensor<2x3x21x40xf32>
+        !l = tensor<2x3x21xf32>
+        func.func @merge(%o0: !o, %o1: !o, %l0: !l, %l1: !l) -> (!o, !l) {
+          %o, %l = attn.merge %o0, %o1 with %l0, %l1 : !o, !o with !l, !l -> !o, !l
+          return %o, %l : !o, !l
+        }""",
+        target=context.target,
+        cache_dir=context.cache,
+    )
+    outputs = torch.randn(2, 2, 3, 21, 40, device=context.device)
+    lses = 5 * torch.randn(2, 2, 3, 21, device=context.device)
+    # Of rows: one part is empty, both are, or hardly counts.
+    ends = ((0, -math.inf), (-math.inf, 0), (0, math.inf), (-math.inf, -math.inf), (math.inf, -math.inf), (-3e38, 3e38))
+    for row, pair in enumerate(ends):
+        lses[:, :, :, row] = torch.tensor(pair, device=context.device)[:, None, None]
+    outputs[lses.isinf()] = math.nan
+    o, lse = kernel(*outputs, *lses)
+    logits = lses.double().masked_fill(lses.isinf(), -math.inf)
+    top = logits.amax(0)
+    top = top.masked_fill(top.isinf(), 0)
+    weights = torch.exp(logits - top)
+    total = weights.sum(0)
+    values = outputs.double().masked_fill(lses.isinf()[..., None], 0) * weights[..., None]
+    expected = values.sum(0) / total.masked_fill(total == 0, 1)[..., None]
+    for name, actual, wanted in (("o", o, expected), ("lse", lse, total.log() + top)):
+        if not torch.allclose(actual.double(), wanted, rtol=2e-5, atol=1e-6):
+            raise Wrong(f"{name} is off by {(actual.double() - wanted).abs().nan_to_num().amax().item():.1e}")
+    return "right"
+
+
 CHECKS = [many_batches, many_heads, many_query_tiles, far_heads, far_batches, far_rows, many_keys]
 CHECKS += [projections, view_of_rows, expanded, odd_rows, refuses_columns_apart, race, lengths_share_a_kernel]
+CHECKS += [batch_invariant, merges]
 
 
 def main():

@@ -48,7 +48,7 @@
 
 // Lengths that contradict each other are a matter of the launch.
 // RUN: not attn-run %s --target=cpu --scalar=scale=1 --shapes=1x1x4x32,1x1x5x32,1x1x6x32 2>&1 | FileCheck %s --check-prefix=CHECK
-// CHECK: attn-run: error: fused: 'scaled': k and v have different lengths
+// CHECK: attn-run: error: fused: 'scaled': k and v have different lengths (q: 1x1x4x32xf32, k: 1x1x5x32xf32, v: 1x1x6x32xf32, {{.*}})
 
 // RUN: not attn-run %s --target=cpu --variant=all --outputs=%t/o.npy 2>&1 | FileCheck %s --check-prefix=OUTPUTS
 // OUTPUTS: attn-run: error: --outputs needs one --variant, not all of them
