@@ -143,26 +143,29 @@ std::string GpuCode::getImage(unsigned index) const {
   return part.image;
 }
 
-/// With `part.mutex` held. PTX stays what it is where there is no assembler or
+/// With `part.making` held. PTX stays what it is where there is no assembler or
 /// where it fails, so that the driver's own says why.
-llvm::Error GpuCode::makeLocked(Part &part, bool isAssembled) {
+llvm::Error GpuCode::makePart(Part &part, bool isAssembled) {
   llvm::Expected<mlir::attn::DeviceIR> ir = translate(&part - parts.data());
   if (!ir)
     return ir.takeError();
   llvm::Expected<std::string> ptx = std::move(*ir).emitPTX();
   if (!ptx)
     return ptx.takeError();
+  std::string image = std::move(*ptx);
+  Form form = Form::PTX;
   if (isAssembled) {
-    llvm::Expected<PtxasResult> assembled = runPtxas(*ptx, options.target);
+    llvm::Expected<PtxasResult> assembled = runPtxas(image, options.target);
     if (assembled) {
-      part.image = std::move(assembled->cubin);
-      part.form = Form::Assembled;
-      return llvm::Error::success();
+      image = std::move(assembled->cubin);
+      form = Form::Assembled;
+    } else {
+      llvm::consumeError(assembled.takeError());
     }
-    llvm::consumeError(assembled.takeError());
   }
-  part.image = std::move(*ptx);
-  part.form = Form::PTX;
+  std::lock_guard<std::mutex> lock(part.mutex);
+  part.image = std::move(image);
+  part.form = form;
   return llvm::Error::success();
 }
 
@@ -179,10 +182,10 @@ llvm::Error GpuCode::makeSideBySide(llvm::ArrayRef<unsigned> missing) {
   std::vector<std::string> failures(missing.size());
   auto makeOne = [&](size_t i) {
     Part &part = parts[missing[i]];
-    std::lock_guard<std::mutex> lock(part.mutex);
+    std::lock_guard<std::mutex> lock(part.making);
     // Another thread may have made it meanwhile.
     if (part.form == Form::None)
-      failures[i] = llvm::toString(makeLocked(part, /*isAssembled=*/true));
+      failures[i] = llvm::toString(makePart(part, /*isAssembled=*/true));
   };
   if (missing.size() == 1) {
     makeOne(0);
@@ -205,11 +208,11 @@ llvm::Error GpuCode::make(llvm::ArrayRef<unsigned> wanted) {
     if (llvm::Error error = makeSideBySide(missing))
       return error;
     timer.finish(variant);
-    if (llvm::Error error = storeNew()) {
-      const std::string reason = llvm::toString(std::move(error));
-      if (options.onStoreFailure)
-        options.onStoreFailure(reason);
-    }
+  }
+  if (llvm::Error error = storeNew()) {
+    const std::string reason = llvm::toString(std::move(error));
+    if (options.onStoreFailure)
+      options.onStoreFailure(reason);
   }
   if (options.continuesInBackground && !isContinued.exchange(true))
     continueInBackground();
@@ -218,22 +221,16 @@ llvm::Error GpuCode::make(llvm::ArrayRef<unsigned> wanted) {
 
 llvm::Error GpuCode::remake(unsigned index, llvm::Error refusal) {
   Part &part = parts[index];
-  {
-    std::lock_guard<std::mutex> lock(part.mutex);
-    if (part.form == Form::PTX)
-      return refusal;
-    llvm::consumeError(std::move(refusal));
-    // The assembler may be newer than the driver; which has its own.
-    if (llvm::Error error =
-            makeLocked(part, /*isAssembled=*/part.form == Form::Stored))
-      return error;
-  }
-  {
-    std::lock_guard<std::mutex> lock(storeMutex);
-    numStored = 0;
-  }
-  // What can't be stored is made again.
-  llvm::consumeError(storeNew());
+  std::lock_guard<std::mutex> lock(part.making);
+  if (part.form == Form::PTX)
+    return refusal;
+  llvm::consumeError(std::move(refusal));
+  // The assembler may be newer than the driver, which has its own.
+  if (llvm::Error error =
+          makePart(part, /*isAssembled=*/part.form == Form::Stored))
+    return error;
+  std::lock_guard<std::mutex> storeLock(storeMutex);
+  numStored = 0;
   return llvm::Error::success();
 }
 
@@ -246,11 +243,8 @@ llvm::Error GpuCode::storeNew() {
     return llvm::Error::success();
   std::lock_guard<std::mutex> lock(storeMutex);
   std::vector<std::string> images;
-  for (const Part &part : parts) {
-    // One that is being made is for the next time.
-    std::unique_lock<std::mutex> partLock(part.mutex, std::try_to_lock);
-    images.push_back(partLock ? part.image : "");
-  }
+  for (unsigned part = 0; part < parts.size(); ++part)
+    images.push_back(getImage(part));
   const size_t count = llvm::count_if(
       images, [](const std::string &image) { return !image.empty(); });
   if (count <= numStored)
@@ -274,12 +268,12 @@ void GpuCode::continueInBackground() {
 /// What fails here fails again, and is told, when it is asked for.
 void GpuCode::makeRest(const std::atomic<bool> &isStopping) {
   for (Part &part : parts) {
-    std::lock_guard<std::mutex> lock(part.mutex);
+    std::lock_guard<std::mutex> lock(part.making);
     if (part.form != Form::None)
       continue;
     if (isStopping)
       break;
-    llvm::consumeError(makeLocked(part, /*isAssembled=*/true));
+    llvm::consumeError(makePart(part, /*isAssembled=*/true));
   }
   llvm::consumeError(storeNew());
   std::lock_guard<std::mutex> lock(loweredMutex);

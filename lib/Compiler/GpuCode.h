@@ -64,7 +64,9 @@ private:
   enum class Form { None, Stored, Assembled, PTX };
 
   struct Part {
-    /// Held while it is made.
+    /// Held while it is made: only then, `image` and `form` change.
+    std::mutex making;
+    /// Of `image` and `form`, never held for long.
     mutable std::mutex mutex;
     std::string image;
     Form form = Form::None;
@@ -74,7 +76,7 @@ private:
   llvm::SmallVector<unsigned> getMissing(llvm::ArrayRef<unsigned> wanted) const;
   void takeApart(LoweredModule module);
   llvm::Expected<mlir::attn::DeviceIR> translate(unsigned part);
-  llvm::Error makeLocked(Part &part, bool isAssembled);
+  llvm::Error makePart(Part &part, bool isAssembled);
   llvm::Error makeSideBySide(llvm::ArrayRef<unsigned> missing);
   llvm::Error storeNew();
   void continueInBackground();

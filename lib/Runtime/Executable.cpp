@@ -100,12 +100,13 @@ llvm::Error Executable::addModule(std::unique_ptr<LoadedModule> module,
 }
 
 llvm::Error Executable::loadPart(unsigned part) const {
-  while (true) {
+  for (bool isRemade = false;; isRemade = true) {
     auto module = device.load({source->getImage(part), /*lookup=*/nullptr});
     llvm::Error error =
         module ? addModule(std::move(*module), part) : module.takeError();
+    // What is refused, too, may be right, on a device that has failed before.
     if (!error)
-      return llvm::Error::success();
+      return isRemade ? source->make(part) : llvm::Error::success();
     if (llvm::Error final = source->remake(part, std::move(error)))
       return final;
   }

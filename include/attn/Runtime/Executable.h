@@ -22,12 +22,13 @@ public:
   virtual unsigned getNumParts() const = 0;
   /// The part that holds Manifest::kernels[kernel].
   virtual unsigned getPart(unsigned kernel) const = 0;
-  /// Makes those of `parts` that aren't made yet.
+  /// Makes those of `parts` that aren't made yet, and keeps what is new.
   virtual llvm::Error make(llvm::ArrayRef<unsigned> parts) = 0;
   /// PTX or a cubin, of a part that is made.
   virtual std::string getImage(unsigned part) const = 0;
   /// Makes the image of a part anew, since the device refuses the one that it
-  /// has. Gives `refusal` back where no other way is left.
+  /// has; it is kept by the next make(). Gives `refusal` back where no other
+  /// way is left.
   virtual llvm::Error remake(unsigned part, llvm::Error refusal) = 0;
 };
 
