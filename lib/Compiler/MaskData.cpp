@@ -3,6 +3,7 @@
 #include "MaskData.h"
 #include "attn/Dialect/Attn/IR/AttnSupport.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -90,7 +91,8 @@ LogicalResult MaskData::bind(const llvm::StringMap<Tensor> &inputs) {
   return success();
 }
 
-/// An index that is just one of the mask's needs a dimension that holds it.
+/// An index that is just one of the mask's, or a constant, needs a dimension
+/// that holds it.
 LogicalResult MaskData::checkSize(CaptureLoadOp load) {
   auto capture = cast<BlockArgument>(load.getSource());
   const unsigned first =
@@ -102,17 +104,27 @@ LogicalResult MaskData::checkSize(CaptureLoadOp load) {
   const int64_t ends[] = {point.batch + 1, op.getNumQueryHeads(),
                           point.queryLength, point.keyLength};
   for (auto [dim, index] : llvm::enumerate(load.getIndices())) {
-    auto position = dyn_cast<BlockArgument>(index);
-    if (!position || load.isBroadcast(dim) || position.getArgNumber() >= 4)
+    if (load.isBroadcast(dim))
       continue;
+    auto position = dyn_cast<BlockArgument>(index);
+    int64_t last;
+    StringRef needed;
+    if (APInt constant; matchPattern(index, m_ConstantInt(&constant))) {
+      last = constant.getSExtValue();
+      needed = "a tensor that has this element";
+    } else if (position && position.getArgNumber() < 4) {
+      last = ends[position.getArgNumber()] - 1;
+      needed = position.getArgNumber() == 0 ? "a --batch that is there"
+                                            : "--lengths that agree with it";
+    } else {
+      continue;
+    }
     const int64_t size = argument->tensor->getShape()[dim];
-    if (size < ends[position.getArgNumber()])
+    if (size <= last)
       return load.emitError()
              << "'" << argument->name << "' has size " << size
-             << " in dimension " << dim << ", which is indexed up to "
-             << ends[position.getArgNumber()] - 1 << "; give "
-             << (position.getArgNumber() == 0 ? "a --batch that is there"
-                                              : "--lengths that agree with it");
+             << " in dimension " << dim << ", which is indexed up to " << last
+             << "; give " << needed;
   }
   return success();
 }

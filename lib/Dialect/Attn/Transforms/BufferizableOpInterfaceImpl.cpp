@@ -21,11 +21,10 @@ static void retypeCaptures(AttentionOp op) {
 }
 
 namespace {
-/// Reads in the regions of attn.attention follow their op; in the body of a
-/// linalg op they read a tensor from outside.
-struct CaptureLoadInterface
-    : BufferizableOpInterface::ExternalModel<CaptureLoadInterface,
-                                             CaptureLoadOp> {
+/// Ops that read tensors and yield none.
+template <typename Derived, typename OpTy>
+struct ReadOnlyOpInterface
+    : BufferizableOpInterface::ExternalModel<Derived, OpTy> {
   bool bufferizesToMemoryRead(Operation *, OpOperand &,
                               const AnalysisState &) const {
     return true;
@@ -38,7 +37,12 @@ struct CaptureLoadInterface
                                       const AnalysisState &) const {
     return {};
   }
+};
 
+/// Reads in the regions of attn.attention follow their op; in the body of a
+/// linalg op they read a tensor from outside.
+struct CaptureLoadInterface
+    : ReadOnlyOpInterface<CaptureLoadInterface, CaptureLoadOp> {
   LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
                           const BufferizationOptions &options,
                           BufferizationState &state) const {
@@ -57,21 +61,7 @@ struct CaptureLoadInterface
 
 /// Checks read their tensors, in host code.
 struct CheckSequencesInterface
-    : BufferizableOpInterface::ExternalModel<CheckSequencesInterface,
-                                             CheckSequencesOp> {
-  bool bufferizesToMemoryRead(Operation *, OpOperand &,
-                              const AnalysisState &) const {
-    return true;
-  }
-  bool bufferizesToMemoryWrite(Operation *, OpOperand &,
-                               const AnalysisState &) const {
-    return false;
-  }
-  AliasingValueList getAliasingValues(Operation *, OpOperand &,
-                                      const AnalysisState &) const {
-    return {};
-  }
-
+    : ReadOnlyOpInterface<CheckSequencesInterface, CheckSequencesOp> {
   LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
                           const BufferizationOptions &options,
                           BufferizationState &state) const {
