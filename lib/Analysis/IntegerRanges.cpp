@@ -15,8 +15,7 @@ ConstantIntRanges IntegerRanges::get(Value value) {
 }
 
 ConstantIntRanges IntegerRanges::infer(Value value) {
-  const unsigned width =
-      ConstantIntRanges::getStorageBitwidth(value.getType());
+  const unsigned width = ConstantIntRanges::getStorageBitwidth(value.getType());
   ConstantIntRanges range = ConstantIntRanges::maxRange(width);
   Operation *op = value.getDefiningOp();
   if (op ? isa<memref::DimOp>(op) : value.getParentBlock() == &rule)

@@ -138,9 +138,11 @@ MaskTiles PrepassBuilder::build() {
   unsigned dims =
       prepass.getDims(prepass.inputs.get(isVisible) | kQuery | kKey);
   auto [batches, maskHeads, rows, columns] = getSizes(dims);
-  Value classSizes[] = {batches, maskHeads, rows,
-                        countTiles(columns, kTilesInGroup)};
-  Value classes = allocate(classSizes);
+  Value groups = countTiles(columns, kTilesInGroup);
+  Value classes = allocate({batches, maskHeads, rows, groups});
+  Value groupPrograms = prepass.hasSequences()
+                            ? host.min(groups, host.index(kMaxGroupPrograms))
+                            : groups;
   Value lists = allocate({batches, maskHeads, queryTiles, keyTiles});
   Value ranges =
       allocate({batches, maskHeads, numRanges}, {MaskOp::NumBoundsFields});
@@ -148,7 +150,8 @@ MaskTiles PrepassBuilder::build() {
   addArguments();
   if (!reads.empty())
     buildExtremesKernel(prepass, reads, extremes, numExtremes);
-  buildClassesKernel(prepass, reads, classes, product(classSizes));
+  buildClassesKernel(prepass, reads, classes,
+                     product({batches, maskHeads, rows, groupPrograms}));
   buildTilesKernel(prepass, lists, ranges,
                    product({batches, maskHeads, queryTiles}));
   return {ranges, lists, prepass.granule, (dims & kBatch) != 0,

@@ -70,6 +70,10 @@ Value PrepassKernel::takeOff(Value &number, Value memref, int64_t dim) {
   return rest;
 }
 
+Value PrepassKernel::divideRoundingUp(Value number, int64_t size) {
+  return kernel.div(kernel.add(number, kernel.i32(size - 1)), kernel.i32(size));
+}
+
 void PrepassKernel::bindSequence(Value sequence) {
   sequences->setSequence(sequence);
   context.batch = sequence;

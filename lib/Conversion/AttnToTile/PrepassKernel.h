@@ -12,8 +12,13 @@
 namespace mlir::attn {
 
 /// Tiles of keys whose classes are one number, which is what a program of
-/// `_classes` writes.
+/// `_classes` finds out at a time.
 constexpr int64_t kTilesInGroup = 8;
+
+/// Programs of `_classes` that share the groups of a granule of sequences, at
+/// most. There is memory for as many groups as the longest sequence could have,
+/// and most have few of them.
+constexpr int64_t kMaxGroupPrograms = 8;
 
 /// What the elements of a granule of queries and a tile of keys are: all
 /// hidden, mixed, all visible, or what bounds don't decide.
@@ -84,6 +89,7 @@ struct Prepass {
   bool isPacked() { return bool(op.getCuQ()); }
   /// Whether each sequence has a number of keys of its own.
   bool hasKeyLengths() { return op.getCuK() || op.getKvLen(); }
+  bool hasSequences() { return isPacked() || hasKeyLengths(); }
 
   /// What tells apart the bounds or classes of a value with `inputs` in each
   /// granule of queries or tile of keys: a packed granule is of one sequence,
@@ -117,6 +123,8 @@ protected:
   /// The rest of `number` by the size of a dimension; `number` becomes the
   /// quotient.
   Value takeOff(Value &number, Value memref, int64_t dim);
+
+  Value divideRoundingUp(Value number, int64_t size);
 
   /// Make sequence `sequence` the one that `context` is about, or the one that
   /// has tile or granule `number` of packed queries, else `batch`. Return the

@@ -117,7 +117,7 @@ private:
     Value first, count;
   };
 
-  Value classifyGroup(Value firstQuery, Value firstTile);
+  Value classifyGroup(Value firstQuery, Value group);
   ElementRange getElements(Arithmetic &builder, Value first, int64_t size,
                            Value length);
   ElementRange getKeys(Arithmetic &builder, Value keyTile);
@@ -142,39 +142,38 @@ private:
 void ClassesKernel::build(Value grid) {
   Value target = written.back();
   Value rest = tile::ProgramIdOp::create(kernel, kernel.getI32Type());
-  Value group = takeOff(rest, target, 3);
-  Value firstTile = kernel.mul(group, kernel.i32(kTilesInGroup));
+  Value programs = kernel.getSizeI32(target, 3);
+  if (prepass.hasSequences())
+    programs = kernel.min(programs, kernel.i32(kMaxGroupPrograms));
+  Value group = kernel.rem(rest, programs);
+  rest = kernel.div(rest, programs);
   granule = takeOff(rest, target, 2);
   context.head = takeOff(rest, target, 1);
   Value batch = rest;
   Value firstQuery = bindGranule(granule, batch);
-  Value blockN = kernel.i32(prepass.tiles.blockN);
-  numTiles = kernel.div(
-      kernel.add(context.kvLen, kernel.sub(blockN, kernel.i32(1))), blockN);
-  Value classes;
-  if (prepass.isPacked() || prepass.hasKeyLengths()) {
-    // The numbers are for the longest sequence that there can be.
-    Value exists = kernel.both(kernel.less(firstQuery, context.qLen),
-                               kernel.less(firstTile, numTiles));
-    auto branch = scf::IfOp::create(kernel, kernel.getI32Type(), exists,
-                                    /*withElseRegion=*/true);
+  numTiles = divideRoundingUp(context.kvLen, prepass.tiles.blockN);
+  auto classify = [&](Value group) {
+    tile::StoreElementOp::create(
+        kernel, classifyGroup(firstQuery, group), target,
+        ValueRange{batch, context.head, granule, group});
+  };
+  if (prepass.hasSequences()) {
+    Value exists = kernel.less(firstQuery, context.qLen);
+    Value numGroups = kernel.select(
+        exists, divideRoundingUp(numTiles, kTilesInGroup), kernel.i32(0));
+    auto loop = scf::ForOp::create(kernel, group, numGroups, programs);
     OpBuilder::InsertionGuard guard(kernel);
-    kernel.setInsertionPointToStart(branch.thenBlock());
-    Value result = classifyGroup(firstQuery, firstTile);
-    scf::YieldOp::create(kernel, result);
-    kernel.setInsertionPointToStart(branch.elseBlock());
-    scf::YieldOp::create(kernel, kernel.i32(0));
-    classes = branch.getResult(0);
+    kernel.setInsertionPointToStart(loop.getBody());
+    classify(loop.getInductionVar());
   } else {
-    classes = classifyGroup(firstQuery, firstTile);
+    classify(group);
   }
-  tile::StoreElementOp::create(kernel, classes, target,
-                               ValueRange{batch, context.head, granule, group});
   finish(grid);
 }
 
-Value ClassesKernel::classifyGroup(Value firstQuery, Value firstTile) {
+Value ClassesKernel::classifyGroup(Value firstQuery, Value group) {
   Value one = kernel.i32(1), tilesInGroup = kernel.i32(kTilesInGroup);
+  Value firstTile = kernel.mul(group, tilesInGroup);
   ElementRange queries =
       getElements(kernel, firstQuery, prepass.granule, context.qLen);
   Value known = classifyByBounds(queries, firstTile, kernel.sub(numTiles, one));

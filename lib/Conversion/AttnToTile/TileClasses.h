@@ -21,7 +21,7 @@ void buildExtremesKernel(Prepass &prepass, ArrayRef<BoundedRead> reads,
 
 /// Adds `_classes`, which writes the classes of tiles of keys for each granule
 /// to `classes`: i32, [batch, head, granule, group of tiles], kClassBits a
-/// tile.
+/// tile. Of sequences it leaves out groups and granules that don't exist.
 void buildClassesKernel(Prepass &prepass, ArrayRef<BoundedRead> reads,
                         Value classes, Value grid);
 

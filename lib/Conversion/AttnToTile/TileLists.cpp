@@ -82,11 +82,10 @@ void TilesKernel::bindProgram() {
 
 /// Those of the sequence; none for a number that no tile has.
 Value TilesKernel::countKeyTiles() {
-  if (!prepass.isPacked() && !prepass.hasKeyLengths())
+  if (!prepass.hasSequences())
     return kernel.getSizeI32(lists, 3);
-  Value blockN = kernel.i32(prepass.tiles.blockN);
-  Value numKeys = kernel.add(context.kvLen, kernel.sub(blockN, kernel.i32(1)));
-  return kernel.select(exists.front(), kernel.div(numKeys, blockN),
+  return kernel.select(exists.front(),
+                       divideRoundingUp(context.kvLen, prepass.tiles.blockN),
                        kernel.i32(0));
 }
 
@@ -118,16 +117,22 @@ scf::ForOp TilesKernel::forEachKeyTile(
   return loop;
 }
 
-/// The classes of a group of tiles for each granule. Past the last query 0 is
-/// read, which is hidden.
+/// The classes of a group of tiles for each granule. Of one without queries 0
+/// is read, outside of the memory, which is hidden.
 SmallVector<Value> TilesKernel::readClasses(Value firstTile) {
   Value group = kernel.div(firstTile, kernel.i32(kTilesInGroup));
-  return llvm::map_to_vector(granules, [&](Value granule) -> Value {
-    Value indices[] = {batch, context.head, granule, group};
-    return tile::GatherOp::create(kernel, kernel.getI32Type(), ofGranules,
-                                  indices,
-                                  /*in_bounds=*/ArrayRef<int64_t>{0, 1, 3});
-  });
+  SmallVector<Value> groups;
+  for (auto [granule, hasQueries] : llvm::zip_equal(granules, exists)) {
+    // Those of one sequence alone lie behind the last that has.
+    Value number = prepass.isPacked()
+                       ? kernel.select(hasQueries, granule, kernel.i32(-1))
+                       : granule;
+    Value indices[] = {batch, context.head, number, group};
+    groups.push_back(
+        tile::GatherOp::create(kernel, kernel.getI32Type(), ofGranules, indices,
+                               /*in_bounds=*/ArrayRef<int64_t>{0, 1, 3}));
+  }
+  return groups;
 }
 
 /// What tile `i` of a group, if it exists, is to each granule.

@@ -159,7 +159,8 @@ func.func @nothing_to_list(%q: memref<?x4x?x64xf16>, %n: memref<?xi32>) {
 
 // Of packed sequences, each granule of 64 queries is of one: a tile's number
 // says of which, and the programs behind those that whole tiles fill take what the
-// sequences leave over. The mask reads lists and ranges from the number of the
+// sequences leave over. At most 8 programs share the groups of a granule, which
+// may be many or none. The mask reads lists and ranges from the number of the
 // sequence's first tile on.
 // CHECK-LABEL: func.func @packed
 // CHECK: %[[NQ:.*]] = memref.dim %arg0, %c2
@@ -174,10 +175,12 @@ func.func @nothing_to_list(%q: memref<?x4x?x64xf16>, %n: memref<?xi32>) {
 // CHECK: memref.alloc(%[[GRANULES]], %{{.*}}) : memref<1x1x?x?xi32>
 // CHECK: tile.launch @[[NAME:.*]]_classes grid(%{{.*}}) args(%arg4, %arg5, %arg2, %arg3, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) prepass
 // CHECK: tile.kernel @[[NAME]]_classes(%{{.*}}, %{{.*}}, %[[CU_Q:[a-z0-9]+]]: memref<?xi32>, %[[CU_K:[a-z0-9]+]]: memref<?xi32>,
+// CHECK: %[[PROGRAMS:.*]] = arith.minsi %{{.*}}, %c8_i32
 // CHECK: %[[FOUND:.*]] = scf.for
 // CHECK: tile.gather %[[CU_Q]]
 // CHECK: tile.gather %[[CU_K]][%[[FOUND]]]
-// CHECK: scf.if
+// CHECK: scf.for %[[GROUP:.*]] = %{{.*}} to %{{.*}} step %[[PROGRAMS]]
+// CHECK: tile.store_element {{.*}}, %[[GROUP]]] :
 // CHECK: tile.kernel @[[NAME]](
 // CHECK: %[[SEQUENCE:.*]] = scf.for
 // CHECK: scf.yield
