@@ -468,6 +468,8 @@ def listed_sequences():
         dtype, heads = DTYPES[n % len(DTYPES)], ((4, 2), (3, 3))[n // 2 % 2]
         name = f"listed-{dtype}-{'packed' if packed_queries else 'batch'}-{keys}-{mask}"
         yield _sequence_case(name, dtype, (64, 128)[n // 3 % 2], heads, lengths, mask=mask)
+    for name, lengths in (("queries", Sequences((0, 0), (0, 300))), ("keys", Sequences((300, 200), (0, 0)))):
+        yield _sequence_case(f"listed-no-{name}", "bf16", 64, (2, 2), lengths, mask="window_and_first")
 
 
 def _decode(parts, block_m=16, block_n=32, warps=1):
