@@ -17,7 +17,8 @@ a cache (FlexAttention's block mask apart); ours takes libattnc.so as test/GPU's
 api.py does.
 skip: masks that hide half of the tiles and more, beside no mask.
 scoremods: trivial score_mods, beside none.
-fp8: for --target=sm_90a, q, k and v of e4m3 beside our own 16-bit kernel.
+fp8: for --target=sm_90a, q, k and v of e4m3 beside our own 16-bit kernel, and
+beside the kernel whose producer transposes v.
 decode: one query on long K and V, in GB/s, against torch's backends.
 
 B*N = 16384 and H = 2048/D, every pair alone in one process, interleaved after
@@ -36,7 +37,14 @@ import time
 
 import operators
 import table
-from compiler import Compiler, Refused, ablations, format_schedule, table_schedule
+from compiler import (
+    Compiler,
+    Refused,
+    ablations,
+    format_schedule,
+    table_schedule,
+    transposed_by_producer,
+)
 
 try:
     import mod_suites
@@ -109,8 +117,17 @@ def compile_ahead(suite, compiler, args):
     schedule = None if suite in ("ablation", "variants") else args.schedule
     variants = operators.VARIANTS if suite == "variants" else ("fused",)
     compiler.compile_all((p.source(schedule), v) for p in problems for v in variants)
+    if suite == "fp8":
+        compiler.compile_all(fp8_programs(compiler, args))
     if suite == "ablation":
         compiler.compile_all(list(ablation_programs(problems, compiler)))
+
+
+def fp8_programs(compiler, args):
+    """Those of the other schedule."""
+    if not args.schedule:
+        for problem in mod_problems("fp8", args):
+            yield problem.source(transposed_by_producer(compiler, problem)), "fused"
 
 
 def report_compiled(suite, compiler, args):

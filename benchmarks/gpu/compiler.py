@@ -84,6 +84,7 @@ _ROLE_DEFAULTS = {
     "persistent": "false",
     "q_stages": "1",
     "tma_store": "false",
+    "v_transpose": "prepass",
 }
 
 
@@ -98,6 +99,11 @@ def format_schedule(fields):
     tile = ", ".join(f"{n} = {v}" for n, v in fields.items() if n not in _ROLE_DEFAULTS)
     roles = ", ".join(f"{n} = {fields[n]}" for n in _ROLE_DEFAULTS)
     return f"{tile}, warp_roles = <{roles}>"
+
+
+def transposed_by_producer(compiler, problem):
+    """The table's schedule for 8-bit inputs, without the kernel that transposes V."""
+    return format_schedule({**table_schedule(compiler, problem), "v_transpose": "producer"})
 
 
 def ablations(row):

@@ -9,7 +9,7 @@ import flex
 import peers
 import torch
 import torch.nn.functional as F
-from compiler import Refused
+from compiler import Refused, transposed_by_producer
 from first_call import first_call
 from manifest import launched_kernel
 from operators import in_16_bits, without_mods
@@ -162,9 +162,7 @@ def _quantized_inputs(problem):
     return Rotating(make, problem.bytes // 2)
 
 
-def _measure_fp8(problem, compiler, gauge, schedule):
-    program = compiler.load(problem.source(schedule))
-    inputs = _quantized_inputs(problem)
+def _fp8_run(program, problem, inputs):
     out = torch.full(problem.shapes["o"], math.nan, device="cuda", dtype=peers.DTYPES[problem.dtype])
 
     def run():
@@ -172,16 +170,33 @@ def _measure_fp8(problem, compiler, gauge, schedule):
         program(q=q, k=k, v=v, q_scale=q_scale, k_scale=k_scale, v_scale=v_scale, o=out)
         return out
 
+    return run
+
+
+def _measure_fp8(problem, compiler, gauge, schedule):
+    inputs = _quantized_inputs(problem)
+    run = _fp8_run(compiler.load(problem.source(schedule)), problem, inputs)
     exact = [values.float() * scale for values, scale in inputs.sets[0]]
     checker = Checker(problem, types.SimpleNamespace(sets=[exact], rewind=inputs.rewind))
+    error = checker.error(run)
     plain = in_16_bits(problem)
     plain_inputs = rotating_inputs(plain)
     base = ours(compiler.load(plain.source()), plain, plain_inputs)
     yield {
         **dataclasses.asdict(problem),
-        "error": checker.error(run),
+        "error": error,
         "peer_error": Checker(plain, plain_inputs).error(base),
         **compare(problem, run, peers.Peer(f"attnc, {problem.dtype}", base), gauge),
+    }
+    if schedule:
+        return
+    source = problem.source(transposed_by_producer(compiler, problem))
+    other = _fp8_run(compiler.load(source), problem, inputs)
+    yield {
+        **dataclasses.asdict(problem),
+        "error": error,
+        "peer_error": checker.error(other),
+        **compare(problem, run, peers.Peer("attnc, v_transpose = producer", other), gauge),
     }
 
 

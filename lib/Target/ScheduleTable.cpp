@@ -263,7 +263,7 @@ ScheduleAttr ScheduleRow::getSchedule(AttentionOp op) const {
   WarpRolesAttr roles;
   if (TargetInfo::lookup(target)->hasWarpRoles)
     roles = WarpRolesAttr::get(context, pipeline, lazyRescale, persistent,
-                               qStages, tmaStore);
+                               qStages, tmaStore, vTranspose);
   return ScheduleAttr::get(context, blockM, blockN, numStages, numWarps, roles,
                            DecodeAttr(), getVColumns(op, target));
 }
@@ -485,6 +485,12 @@ static LogicalResult verifyWarpRoles(AttentionOp op, ScheduleAttr schedule,
            << schedule.getNumStages()
            << " must be at least 2 with pipeline = ahead, whose consumers hold "
               "two K tiles at a time";
+  WarpRolesAttr roles = schedule.getWarpRoles();
+  if (roles && roles.getVTranspose() == VTranspose::Producer &&
+      !op.isQuantized())
+    return op.emitOpError("schedule: v_transpose = producer is for 8-bit "
+                          "inputs; products of ")
+           << op.getElementType() << " take v as it lies, leave it out";
   if (failed(verifyRegisters(op, schedule, target, split->consumer)))
     return failure();
   return verifyOutputRegisters(op, schedule, target);
@@ -536,10 +542,14 @@ LogicalResult attn::verifySchedule(AttentionOp op, ScheduleAttr schedule,
   int64_t k = schedule.getBlockN() * qkColumns * bytes;
   int64_t v = schedule.getBlockN() * vColumns * bytes;
   WarpRolesAttr roles = schedule.getWarpRoles();
-  if (hasRoles && roles)
+  int64_t staging = 0;
+  if (hasRoles && roles) {
     q *= roles.getQStages();
+    if (roles.getVTranspose() == VTranspose::Producer)
+      staging = kStagedValueTiles * v;
+  }
   int64_t reserved = hasRoles ? kRoleReservedBytes : 0;
-  int64_t total = q + schedule.getNumStages() * (k + v) + reserved;
+  int64_t total = q + schedule.getNumStages() * (k + v) + staging + reserved;
   if (total <= target.maxSharedBytes)
     return success();
   InFlightDiagnostic diag = op.emitOpError("schedule needs ");
@@ -547,6 +557,9 @@ LogicalResult attn::verifySchedule(AttentionOp op, ScheduleAttr schedule,
        << " may use " << target.maxSharedBytes << ": q tile " << q << " + "
        << schedule.getNumStages() << " stages * (k tile " << k << " + v tile "
        << v << ")";
+  if (staging)
+    diag << " + " << kStagedValueTiles << " * v tile " << v
+         << " that v_transpose = producer transposes";
   if (reserved)
     diag << " + " << reserved << " for barriers";
   diag << "; lower num_stages, block_n or block_m";

@@ -64,8 +64,60 @@ RULES += (("bias_b11k_f32", "causal"), (None, "all_hidden"))
 DIMS = ((64, 64), (128, 128), (256, 256), (16, 16), (32, 32), (96, 96), (80, 80), (192, 128), (48, 112), (128, 64))
 
 
+
+
+def _schedule(dim, block_m, block_n=None, num_stages=None, roles="lazy_rescale = true, persistent = true, q_stages = 2"):
+    """One whose kernel transposes v itself."""
+    by_dim = {64: (128, 4), 128: (96, 4), 192: (128, 2), 256: (96, 2)}
+    keys, stages = next(tile for limit, tile in by_dim.items() if dim <= limit)
+    tile = f"block_m = {block_m}, block_n = {block_n or keys}, num_stages = {num_stages or stages}, num_warps = {4 + block_m // 16}"
+    return f"{tile}, warp_roles = <{roles}, v_transpose = producer>"
+
+
+def transposed_by_the_producer(make):
+    """Cases whose kernels read v as it lies."""
+    turn = itertools.count()
+    for v_dtype in ("f8E4M3FN", "f8E5M2"):
+        for dim, v_dim in DIMS:
+            n = next(turn)
+            # All pairs of rules and shapes in turn.
+            score, mask = RULES[(n + n // len(RULES)) % len(RULES)]
+            shape = CASE_SHAPES[n % len(CASE_SHAPES)]
+            quantized = Quantized(v_dtype=v_dtype, v_scale="heads")
+            rows = 192 if max(dim, v_dim) <= 128 and not score else 128
+            name = f"f8t-{v_dtype[2:4]}-{dim}-{v_dim}-{score or 'plain'}-{mask or 'all'}-" + "x".join(map(str, shape))
+            fields = dict(lse=n % 2 == 0, v_dim=v_dim, quantized=quantized, schedule=_schedule(max(dim, v_dim), rows))
+            yield make(name, "f8E4M3FN", dim, shape, score, mask, **fields)
+    # Rows of 32, 64 and 128 bytes, and more or fewer keys than warps; every pipeline and few stages.
+    pipelines = ("pipeline = simple", "pipeline = overlap, persistent = true", "pipeline = ahead, persistent = true")
+    tiles = ((64, 64, 32), (64, 64, 64), (96, 64, 160), (80, 64, 256), (128, 128, 64), (192, 128, 32), (64, 256, 64))
+    for n, (dim, block_m, block_n) in enumerate(tiles):
+        for pipeline in pipelines:
+            if "ahead" in pipeline and (block_n > 64 or block_m > 192):
+                continue  # two tiles of scores
+            stages = 2 if "ahead" in pipeline else 1 + n % 3
+            schedule = _schedule(dim, block_m, block_n, stages, pipeline)
+            name = f"f8t-{dim}-{block_m}x{block_n}-{pipeline.split(',')[0].split()[-1]}"
+            mask = ("causal", None, "window")[n % 3]
+            yield make(name, "f8E4M3FN", dim, (1, 4, 2, 333, 777), mask=mask, quantized=Quantized(), schedule=schedule)
+    for dim in (64, 128, 256):
+        fields = dict(quantized=Quantized(q_scale="heads", v_scale="batches"), schedule=_schedule(dim, 192 if dim < 256 else 128))
+        yield make(f"f8t-long-{dim}", "f8E4M3FN", dim, (1, 2, 1, 300, 4000), lse=True, **fields)
+        yield make(f"f8t-long-causal-{dim}", "f8E4M3FN", dim, (1, 2, 2, 1500, 1500), mask="causal", lse=True, **fields)
+    fields = dict(quantized=Quantized(), schedule=_schedule(128, 192))
+    yield make("f8t-one-hot", "f8E4M3FN", 128, (1, 1, 1, 256, 256), scale=1.0, edit=one_hot, **fields)
+    for kind in ("f8E4M3FN", "f8E5M2"):
+        nan = {**fields, "quantized": Quantized(kind, kind)}
+        yield make(f"f8t-nan-behind-padding-{kind}", kind, 128, (2, 4, 2, 70, 170), mask="keys_before_40", edit=nan_behind_40, **nan)
+    yield make("f8t-sink", "f8E4M3FN", 128, (1, 4, 4, 70, 150), lse=True, sink=(0.5, -3.25, 4.0, 12.0), **fields)
+    yield make("f8t-no-keys", "f8E4M3FN", 128, (1, 2, 2, 5, 0), lse=True, **fields)
+    yield make("f8t-no-queries", "f8E4M3FN", 128, (1, 2, 2, 0, 5), **fields)
+    yield make("f8t-static", "f8E4M3FN", 128, (2, 2, 2, 100, 300), static=True, **fields)
+
+
 def cases(make):
     """`make` is Case without the variants."""
+    yield from transposed_by_the_producer(make)
     turn = itertools.count()
     kinds = (None, "tensor", "heads", "batches")
     for q, k, v in itertools.product(("f8E4M3FN", "f8E5M2"), repeat=3):

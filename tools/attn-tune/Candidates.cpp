@@ -9,6 +9,7 @@ using mlir::attn::DecodeAttr;
 using mlir::attn::RolePipeline;
 using mlir::attn::ScheduleAttr;
 using mlir::attn::TargetInfo;
+using mlir::attn::VTranspose;
 using mlir::attn::WarpRolesAttr;
 
 /// Of a kernel with warp roles: four warps load, and four compute 64 rows.
@@ -20,7 +21,7 @@ namespace {
 /// A schedule as numbers that can be varied one by one.
 struct Point {
   int64_t blockM, blockN, numStages, numWarps;
-  int64_t pipeline, lazyRescale, persistent, qStages, tmaStore;
+  int64_t pipeline, lazyRescale, persistent, qStages, tmaStore, vTranspose;
   int64_t maxSplits, programsPerSM;
 };
 
@@ -78,6 +79,9 @@ static constexpr int64_t kPipelines[] = {int64_t(RolePipeline::Simple),
                                          int64_t(RolePipeline::Ahead)};
 static constexpr int64_t kQStages[] = {1, 2};
 
+static constexpr int64_t kVTranspose[] = {int64_t(VTranspose::Prepass),
+                                          int64_t(VTranspose::Producer)};
+
 static const Parameter kCPUParameters[] = {{&Point::blockM, kCPURows},
                                            {&Point::blockN, kCPUKeys}};
 static const Parameter kGPUParameters[] = {{&Point::blockM, kRows},
@@ -100,7 +104,8 @@ static const Parameter kRoleParameters[] = {
     {&Point::blockM, kRoleRows},      {&Point::blockN, kRoleKeys},
     {&Point::numStages, kRoleStages}, {&Point::pipeline, kPipelines},
     {&Point::lazyRescale, kFlag},     {&Point::persistent, kFlag},
-    {&Point::qStages, kQStages},      {&Point::tmaStore, kFlag}};
+    {&Point::qStages, kQStages},      {&Point::tmaStore, kFlag},
+    {&Point::vTranspose, kVTranspose}};
 
 Neighbourhood::Neighbourhood(const TargetInfo &target, ScheduleAttr schedule)
     : context(schedule.getContext()), decode(schedule.getDecode()),
@@ -110,7 +115,8 @@ Neighbourhood::Neighbourhood(const TargetInfo &target, ScheduleAttr schedule)
   if (!roles)
     roles = WarpRolesAttr::get(context, RolePipeline::Overlap,
                                /*lazyRescale=*/false, /*persistent=*/false,
-                               /*qStages=*/1, /*tmaStore=*/false);
+                               /*qStages=*/1, /*tmaStore=*/false,
+                               VTranspose::Prepass);
   base = {schedule.getBlockM(),
           schedule.getBlockN(),
           schedule.getNumStages(),
@@ -120,6 +126,7 @@ Neighbourhood::Neighbourhood(const TargetInfo &target, ScheduleAttr schedule)
           roles.getPersistent(),
           roles.getQStages(),
           roles.getTmaStore(),
+          int64_t(roles.getVTranspose()),
           decode ? decode.getMaxSplits() : 0,
           decode ? decode.getProgramsPerSm() : 0};
   if (hasRoles)
@@ -138,7 +145,8 @@ ScheduleAttr Neighbourhood::toSchedule(Point point) const {
     point.numWarps = kWarpgroupWarps * (1 + point.blockM / kWarpgroupRows);
     roles = WarpRolesAttr::get(context, RolePipeline(point.pipeline),
                                point.lazyRescale != 0, point.persistent != 0,
-                               point.qStages, point.tmaStore != 0);
+                               point.qStages, point.tmaStore != 0,
+                               VTranspose(point.vTranspose));
   }
   DecodeAttr around;
   // Parts of so many keys aren't for tuning: their results would change.
@@ -206,5 +214,7 @@ std::string attn::describe(ScheduleAttr schedule) {
     text += ", " + std::to_string(roles.getQStages()) + " Q";
   if (roles.getTmaStore())
     text += ", TMA store";
+  if (roles.getVTranspose() == VTranspose::Producer)
+    text += ", V transposed by the producer";
   return text;
 }

@@ -85,18 +85,20 @@ std::string attn::formatTableRow(ScheduleRow row, ScheduleAttr schedule) {
       row.elementBits, row.maxHeadDim, getMaskName(row.mask), queries,
       schedule.getBlockM(), schedule.getBlockN(), schedule.getNumStages(),
       schedule.getNumWarps());
-  if (WarpRolesAttr roles = schedule.getWarpRoles())
+  WarpRolesAttr roles = schedule.getWarpRoles();
+  bool transposesV =
+      roles && roles.getVTranspose() == mlir::attn::VTranspose::Producer;
+  if (roles)
     text += llvm::formatv(
         ", {0}, {1}, {2}, {3}, {4}", getPipelineName(roles.getPipeline()),
         llvm::toStringRef(roles.getLazyRescale()),
         llvm::toStringRef(roles.getPersistent()), roles.getQStages(),
         llvm::toStringRef(roles.getTmaStore()));
-  if (row.captures != mlir::attn::CaptureKind::Any)
-    text += llvm::formatv(
-        "{0}, {1}",
-        schedule.getWarpRoles() ? "" : ", kIgnored, false, false, 1, false",
-        getCapturesName(row.captures));
-  return text + "},";
+  if (row.captures != mlir::attn::CaptureKind::Any || transposesV)
+    text += llvm::formatv("{0}, {1}",
+                          roles ? "" : ", kIgnored, false, false, 1, false",
+                          getCapturesName(row.captures));
+  return text + (transposesV ? ", VTranspose::Producer" : "") + "},";
 }
 
 //===----------------------------------------------------------------------===//

@@ -62,6 +62,7 @@ struct ScheduleRow {
   int64_t qStages = 1;
   bool tmaStore = false;
   CaptureKind captures = CaptureKind::Any;
+  VTranspose vTranspose = VTranspose::Prepass;
 
   ScheduleAttr getSchedule(AttentionOp op) const;
   /// Whether the row is for `op` on `target`, its length aside.

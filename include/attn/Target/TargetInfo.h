@@ -50,6 +50,11 @@ struct RegisterSplit {
   static const RegisterSplit *lookup(int64_t warpgroups);
 };
 
+/// Tiles of V that lie in shared memory as they came, beside the stages of the
+/// kernel, where the producer's warpgroup transposes them: one arrives while
+/// the other is read.
+constexpr int64_t kStagedValueTiles = 2;
+
 } // namespace mlir::attn
 
 #endif // ATTN_TARGET_TARGETINFO_H

@@ -143,6 +143,14 @@ constexpr int32_t kQuantizedExponent = 5;
 /// The merge of so many parts or fewer reads memory for as many.
 constexpr int64_t kMergePadding = 4;
 
+/// Whether kernels with this schedule read V from a transposed copy. Others
+/// leave it to convert-tile-to-hopper to have it transposed.
+static bool hasTransposedValues(AttentionOp op, ScheduleAttr schedule) {
+  WarpRolesAttr roles = schedule.getWarpRoles();
+  bool isInKernel = roles && roles.getVTranspose() == VTranspose::Producer;
+  return op.isQuantized() && !isInKernel;
+}
+
 /// Builds the body of the fused kernel of one attention op.
 class FusedKernelBuilder {
 public:
@@ -587,7 +595,7 @@ private:
     keys = sequences.getKeys(op.getK());
     // The transposed keys go to the end of the tensor (verifyTarget), with 0
     // where it is padding.
-    if (!op.isQuantized())
+    if (!hasTransposedValues(op, schedule))
       values = sequences.getKeys(op.getV(), countVisibleKeys());
     loop = tile::KVLoopOp::create(
         builder, ValueRange(inits).getTypes(), keysBegin, keysBegin, keysBegin,
@@ -938,7 +946,7 @@ private:
   SmallVector<Value> buildPV(ValueRange args) {
     Value kv = args[0], p = args[1], max = args[2], sum = args[3],
           alpha = args[4], acc = args[5];
-    bool isTransposed = op.isQuantized();
+    bool isTransposed = hasTransposedValues(op, schedule);
     Value v = isTransposed ? loadTransposedValues(kv)
                            : loadTile(values, {blockN, columns},
                                       {kvHead, kv, firstColumn});
@@ -1653,12 +1661,16 @@ struct ConvertAttnToTilePass
 
   static void convert(AttentionOp op, const TargetInfo &info,
                       SymbolTable &symbols) {
-    Value values = op.getV();
-    if (op.isQuantized())
-      values = transposeValues(op, symbols);
-    // It is the same for all schedules.
+    // They are the same for all schedules.
+    Value transposed;
     tile::KernelOp merge;
     for (const ScheduledLengths &lengths : getScheduledLengths(op)) {
+      Value values = op.getV();
+      if (hasTransposedValues(op, lengths.schedule)) {
+        if (!transposed)
+          transposed = transposeValues(op, symbols);
+        values = transposed;
+      }
       std::optional<MaskTiles> maskTiles =
           buildPrepass(op, info, lengths, values, symbols);
       FusedKernelBuilder kernelBuilder(op, info, lengths, values, maskTiles);

@@ -138,13 +138,14 @@ void hopper::syncWarpgroup(ThreadEmitter &emit, Value index) {
 }
 
 void hopper::storeMatrix(ThreadEmitter &emit, Value address,
-                         ArrayRef<Value> words) {
+                         ArrayRef<Value> words, int64_t offset) {
   SmallVector<Value> operands = {address};
   for (Value word : words)
     operands.push_back(emit.bitcast(word, emit.getI32Type()));
-  memoryAsm(emit, operands,
-            "stmatrix.sync.aligned.m8n8.x4.shared.b16 [$0], {$1, $2, $3, $4};",
-            "r,r,r,r,r");
+  std::string text = llvm::formatv("stmatrix.sync.aligned.m8n8.x4.shared.b16 "
+                                   "[$0+{0}], {{$1, $2, $3, $4};",
+                                   offset);
+  memoryAsm(emit, operands, text, "r,r,r,r,r");
 }
 
 void hopper::storeWord(ThreadEmitter &emit, Value address, Value word) {

@@ -40,9 +40,9 @@ void fenceAsyncShared(tile::ThreadEmitter &emit);
 /// Waits for all threads of warpgroup `index`.
 void syncWarpgroup(tile::ThreadEmitter &emit, Value index);
 /// Stores four 8x8 blocks of 16-bit elements; lane 8 * i + r gives the address
-/// of row r of block i.
+/// of row r of block i, `address + offset`.
 void storeMatrix(tile::ThreadEmitter &emit, Value address,
-                 ArrayRef<Value> words);
+                 ArrayRef<Value> words, int64_t offset = 0);
 void storeWord(tile::ThreadEmitter &emit, Value address, Value word);
 Value loadWord(tile::ThreadEmitter &emit, Value address);
 /// Two neighbouring i8 (`bytes` = 1) or i32 (4).

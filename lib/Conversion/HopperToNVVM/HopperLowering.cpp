@@ -1,6 +1,7 @@
 //===- HopperLowering.cpp - One warp-specialised kernel to NVVM -----------===//
 
 #include "HopperLowering.h"
+#include "TransposeTile.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -30,8 +31,8 @@ static constexpr int64_t kRampRowBytes = 16;
 
 LogicalResult HopperLowering::run() {
   if (failed(findRoles()) || failed(checkLayouts()) ||
-      failed(verifyRole(roles.getProducer(), /*isProducer=*/true)) ||
-      failed(verifyRole(roles.getConsumer(), /*isProducer=*/false)) ||
+      llvm::any_of(roles.getRoles(),
+                   [&](Region *role) { return failed(verifyRole(*role)); }) ||
       failed(allocateRings()) || failed(collectTensorMaps()))
     return failure();
   describeParameters();
@@ -135,14 +136,26 @@ LogicalResult HopperLowering::verifyOperand(Operation *op, Value operand) {
             "pending products go through scf";
 }
 
-LogicalResult HopperLowering::verifyOp(Operation *op, bool isProducer) {
-  bool isForProducer =
-      isa<AcquireOp, CommitOp, TmaLoadOp, PutOp, NextTileOp>(op);
-  bool isForConsumer = isa<WaitOp, SlotOp, ReleaseOp, GetOp, ReadOp, TmaStoreOp,
-                           WgmmaOp, WgmmaWaitOp, WarpgroupIdOp>(op);
-  if (isProducer ? isForConsumer : isForProducer)
+/// Whether `op` has a place in `role`.
+static bool isForRole(Operation *op, WarpSpecializeOp roles, Region &role) {
+  bool isProducer = &role == &roles.getProducer();
+  bool isConsumer = &role == &roles.getConsumer();
+  if (isa<TmaLoadOp, PutOp, NextTileOp>(op))
+    return isProducer;
+  if (isa<AcquireOp, CommitOp>(op))
+    return !isConsumer;
+  if (isa<WaitOp, SlotOp, ReleaseOp, GetOp>(op))
+    return !isProducer;
+  if (isa<TransposeOp>(op))
+    return !isProducer && !isConsumer;
+  return isConsumer ||
+         !isa<ReadOp, TmaStoreOp, WgmmaOp, WgmmaWaitOp, WarpgroupIdOp>(op);
+}
+
+LogicalResult HopperLowering::verifyOp(Operation *op, Region &role) {
+  if (!isForRole(op, roles, role))
     return op->emitOpError("has no place in the ")
-           << (isProducer ? "producer" : "consumer") << " role";
+           << roles.getRoleName(role) << " role";
   for (Value operand : op->getOperands())
     if (isHopperType(operand.getType()) && failed(verifyOperand(op, operand)))
       return failure();
@@ -154,10 +167,10 @@ LogicalResult HopperLowering::verifyOp(Operation *op, bool isProducer) {
   return product ? verifyProduct(product) : success();
 }
 
-LogicalResult HopperLowering::verifyRole(Region &region, bool isProducer) {
-  WalkResult result = region.walk([&](Operation *op) {
-    return failed(verifyOp(op, isProducer)) ? WalkResult::interrupt()
-                                            : WalkResult::advance();
+LogicalResult HopperLowering::verifyRole(Region &role) {
+  WalkResult result = role.walk([&](Operation *op) {
+    return failed(verifyOp(op, role)) ? WalkResult::interrupt()
+                                      : WalkResult::advance();
   });
   return failure(result.wasInterrupted());
 }
@@ -308,6 +321,21 @@ void HopperLowering::bindTensorMaps() {
                     emit.getI32IntegerAttr(1));
 }
 
+/// Of a tile's full and empty barrier: one thread of the producer, or each warp
+/// of the other roles.
+std::pair<int64_t, int64_t> HopperLowering::countArrivals(Value ring) {
+  const int64_t consumerWarps = kWarpsPerWarpgroup * roles.getWarpgroups();
+  constexpr int64_t kTransposerWarps = WarpSpecializeOp::kTransposerWarps;
+  Region &transposer = roles.getTransposer();
+  int64_t fullCount = roles.fills(transposer, ring) ? kTransposerWarps : 1;
+  int64_t emptyCount = 0;
+  if (roles.takes(transposer, ring))
+    emptyCount += kTransposerWarps;
+  if (roles.takes(roles.getConsumer(), ring) || emptyCount == 0)
+    emptyCount += consumerWarps;
+  return {fullCount, emptyCount};
+}
+
 void HopperLowering::initBarriers() {
   Value unaligned = emit.add(sharedBase, emit.i32(kSlotAlignment - 1));
   alignedBase = emit.andBits(unaligned, emit.i32(-kSlotAlignment));
@@ -320,13 +348,13 @@ void HopperLowering::initBarriers() {
   emit.createIf(
       emit.equal(thread, emit.i32(0)),
       [&] {
-        int64_t emptyCount = kWarpsPerWarpgroup * roles.getWarpgroups();
         for (auto &[op, ring] : rings) {
           int64_t stages = ring.type.getStages();
+          auto [fullCount, emptyCount] = countArrivals(op->getResult(0));
           for (int64_t i = 0; i < 2 * stages; ++i) {
             Value barrier = emit.add(
                 alignedBase, emit.i32(ring.barriers + kBarrierBytes * i));
-            initBarrier(emit, barrier, i < stages ? 1 : emptyCount);
+            initBarrier(emit, barrier, i < stages ? fullCount : emptyCount);
           }
         }
         fenceBarrierInit(emit);
@@ -367,16 +395,29 @@ LogicalResult HopperLowering::lowerRole(Region &region) {
 LogicalResult HopperLowering::lowerProducer() {
   emit.create<NVVM::SetMaxRegisterOp>(roles.getProducerRegisters(),
                                       NVVM::SetMaxRegisterAction::decrease);
-  // One thread issues; the others are done.
-  LogicalResult result = success();
+  // One thread issues; the others of its warp are done.
+  LogicalResult producer = success(), transposer = success();
+  auto lowerOthers = [&] {
+    if (roles.hasTransposer())
+      emit.createIf(
+          emit.less(emit.i32(0), warp), [&] { transposer = lowerTransposer(); },
+          [] {});
+  };
   emit.createIf(
       emit.equal(thread, emit.i32(0)),
       [&] {
         isInProducer = true;
-        result = lowerRole(roles.getProducer());
+        producer = lowerRole(roles.getProducer());
         isInProducer = false;
       },
-      [] {});
+      lowerOthers);
+  return success(succeeded(producer) && succeeded(transposer));
+}
+
+LogicalResult HopperLowering::lowerTransposer() {
+  Value warpOfProgram = std::exchange(warp, emit.sub(warp, emit.i32(1)));
+  LogicalResult result = lowerRole(roles.getTransposer());
+  warp = warpOfProgram;
   return result;
 }
 
@@ -425,9 +466,8 @@ LogicalResult HopperLowering::lowerOp(Operation *op) {
       .Case([&](NextTileOp op) { return done([&] { lowerNextTile(op); }); })
       .Case([&](PutOp op) { return done([&] { lowerPut(op); }); })
       .Case([&](GetOp op) { return done([&] { lowerGet(op); }); })
-      .Case([&](CommitOp op) {
-        return done([&] { arriveBarrier(emit, slots[op.getSlot()].full); });
-      })
+      .Case([&](CommitOp op) { return done([&] { lowerCommit(op); }); })
+      .Case([&](TransposeOp op) { return done([&] { lowerTranspose(op); }); })
       .Case([&](ReleaseOp op) {
         return done([&] {
           arriveBarrierIf(emit, isFirstLane, slots[op.getSlot()].empty);
@@ -478,6 +518,13 @@ void HopperLowering::lowerWait(WaitOp op) {
   Slot slot = getSlot(op.getRing(), number);
   waitBarrier(emit, slot.full, getParity(op.getRing().getType(), number));
   slots[op.getSlot()] = slot;
+}
+
+void HopperLowering::lowerCommit(CommitOp op) {
+  Value full = slots[op.getSlot()].full;
+  if (isInProducer)
+    return arriveBarrier(emit, full);
+  arriveBarrierIf(emit, isFirstLane, full);
 }
 
 /// Innermost first. With R rows in the memref, row `row` of a part that ends
@@ -620,6 +667,18 @@ void HopperLowering::lowerRead(ReadOp op) {
   fenceAsyncShared(emit);
   emit.create<NVVM::SyncWarpOp>(emit.i32(-1));
   fragments[op.getResult()] = Fragment(values.begin(), values.end());
+}
+
+void HopperLowering::lowerTranspose(TransposeOp op) {
+  auto getTile = [&](TypedValue<SlotType> slot) {
+    return TileInSlot{getRing(slot.getType()), slots[slot].address};
+  };
+  transposeTile(emit, getTile(op.getSource()), getTile(op.getTarget()), warp,
+                lane);
+  // One lane gives both slots away, for all: products see what was written, and
+  // the next copy doesn't overtake what was read.
+  fenceAsyncShared(emit);
+  emit.create<NVVM::SyncWarpOp>(emit.i32(-1));
 }
 
 /// A warpgroup's rows: staged by all of its threads, stored by one. The rows of

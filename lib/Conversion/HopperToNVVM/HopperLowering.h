@@ -46,8 +46,8 @@ private:
 
   // Frame.
   LogicalResult findRoles();
-  LogicalResult verifyRole(Region &region, bool isProducer);
-  LogicalResult verifyOp(Operation *op, bool isProducer);
+  LogicalResult verifyRole(Region &role);
+  LogicalResult verifyOp(Operation *op, Region &role);
   LogicalResult verifyOperand(Operation *op, Value operand);
   LogicalResult verifyProduct(WgmmaOp op);
   LogicalResult verifyRead(ReadOp op);
@@ -58,10 +58,12 @@ private:
   void describeParameters();
   void bindTileCounter();
   void bindTensorMaps();
+  std::pair<int64_t, int64_t> countArrivals(Value ring);
   void initBarriers();
   LogicalResult lowerRoles();
   LogicalResult lowerRole(Region &region);
   LogicalResult lowerProducer();
+  LogicalResult lowerTransposer();
   LogicalResult lowerConsumer();
 
   LogicalResult lowerOp(Operation *op) override;
@@ -71,6 +73,8 @@ private:
   Value getParity(RingType type, Value number);
   void lowerAcquire(AcquireOp op);
   void lowerWait(WaitOp op);
+  void lowerCommit(CommitOp op);
+  void lowerTranspose(TransposeOp op);
   void lowerTmaLoad(TmaLoadOp op);
   void lowerTmaStore(TmaStoreOp op);
   void lowerRead(ReadOp op);

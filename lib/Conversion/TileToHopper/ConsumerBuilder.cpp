@@ -26,7 +26,7 @@ void ConsumerBuilder::build() {
       {i32(0), i32(0)}, 3,
       [&](ValueRange values) {
         numbersSlot = WaitOp::create(builder, rings.tiles, values[0]);
-        Value tile = get(i32(0), 1).front();
+        Value tile = get(numbersSlot, i32(0), 1).front();
         Value goesOn = less(i32(kNoTile), tile);
         return std::pair(goesOn, Values{tile, values[0], values[1]});
       },
@@ -43,22 +43,17 @@ void ConsumerBuilder::build() {
   ReleaseOp::create(builder, slot);
 }
 
-Values ConsumerBuilder::get(Value first, size_t count) {
-  SmallVector<Type> types(count, builder.getI32Type());
-  return Values(GetOp::create(builder, types, numbersSlot, first).getResults());
-}
-
 void ConsumerBuilder::getShared() {
   size_t count = scalars.shared.size();
   if (count != 0)
-    mapping.map(scalars.shared, get(i32(1), count));
+    mapping.map(scalars.shared, get(numbersSlot, i32(1), count));
 }
 
 Steps ConsumerBuilder::getSteps() {
   Value own = mul(WarpgroupIdOp::create(builder, builder.getI32Type()),
                   i32(Steps::kNumFields));
   Value first = add(own, i32(1 + scalars.shared.size()));
-  Steps steps = Steps::fromFields(get(first, Steps::kNumFields));
+  Steps steps = Steps::fromFields(get(numbersSlot, first, Steps::kNumFields));
   // What is the same for certain should be the same value.
   if (!hasFull())
     steps.fullBegin = steps.count;
@@ -202,7 +197,9 @@ ConsumerBuilder::Product ConsumerBuilder::startPV(Value slot, Value number,
   MmaOp pv = parts.pv;
   Value output =
       WgmmaOp::create(builder, type, p, slot, acc, /*slope=*/Value(),
-                      /*start=*/Value(), pv.getTransposeB(), pv.getPermutedK());
+                      /*start=*/Value(),
+                      /*transpose_b=*/parts.transposesV || pv.getTransposeB(),
+                      /*permuted_k=*/parts.transposesV || pv.getPermutedK());
   return {output, rings.v, number};
 }
 

@@ -151,7 +151,8 @@ FailureOr<KVLoopKernel> KVLoopKernel::match(KernelOp kernel) {
     return qk->emitOpError("must have transpose_b and not permuted_k to run as "
                            "wgmma");
   bool isFloat8 = pv->getA().getType().getElementTypeBitWidth() == 8;
-  if (isFloat8 && !pv->getPermutedK())
+  parts.transposesV = isFloat8 && !pv->getTransposeB();
+  if (isFloat8 && !parts.transposesV && !pv->getPermutedK())
     return pv->emitOpError(
         "must have permuted_k to run as wgmma: its left operand is in "
         "registers, and 8-bit ones have an order of their own");

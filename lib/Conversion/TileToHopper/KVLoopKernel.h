@@ -38,6 +38,9 @@ struct KVLoopKernel {
   Value slope, start;
   /// The loop-carried value that `pv` computes.
   unsigned accIndex = 0;
+  /// Whether the rows of V are keys although its products take only what has
+  /// keys contiguous: 8-bit floats.
+  bool transposesV = false;
   /// The store behind the loop that may go through Q's slot, if that is wanted.
   StoreOp tmaStore;
 };

@@ -6,18 +6,6 @@ using namespace mlir;
 using namespace mlir::hopper;
 using namespace mlir::tile;
 
-/// Clones the scalar code without effects of `block` that depends on mapped
-/// values only: what a producer may compute.
-static void cloneScalarCode(OpBuilder &builder, Block &block,
-                            IRMapping &mapping) {
-  auto isMapped = [&](Value value) { return mapping.contains(value); };
-  for (Operation &op : block)
-    if (isScalarCode(op) && !isa<WarpgroupIdOp>(op) &&
-        !llvm::all_of(op.getResults(), isMapped) &&
-        llvm::all_of(getUsedValues(op), isMapped))
-      builder.clone(op, mapping);
-}
-
 void ProducerBuilder::cloneScalars() {
   cloneScalarCode(builder, kernel.getBody().front(), mapping);
 }
@@ -108,7 +96,8 @@ Value ProducerBuilder::buildTile(Value tileNumber, Value base) {
       loadStep(load, ring, add(base, index), kv);
   };
   auto loadV = [&](Value index, Value kv) {
-    loadStep(parts.vLoad, rings.v, add(base, index), kv);
+    loadStep(parts.vLoad, parts.transposesV ? rings.staging : rings.v,
+             add(base, index), kv);
   };
   auto none = [] { return Values(); };
   Value hasSteps = less(i32(0), count);

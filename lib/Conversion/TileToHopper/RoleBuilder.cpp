@@ -1,4 +1,4 @@
-//===- RoleBuilder.cpp - What both warp roles are built with --------------===//
+//===- RoleBuilder.cpp - What warp roles are built with -------------------===//
 
 #include "RoleBuilder.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -20,6 +20,16 @@ Values tile::getUsedValues(Operation &op) {
   return Values(used.takeVector());
 }
 
+void tile::cloneScalarCode(OpBuilder &builder, Block &block,
+                           IRMapping &mapping) {
+  auto isMapped = [&](Value value) { return mapping.contains(value); };
+  for (Operation &op : block)
+    if (isScalarCode(op) && !isa<hopper::WarpgroupIdOp>(op) &&
+        !llvm::all_of(op.getResults(), isMapped) &&
+        llvm::all_of(getUsedValues(op), isMapped))
+      builder.clone(op, mapping);
+}
+
 RoleBuilder::RoleBuilder(const KVLoopKernel &parts,
                          attn::WarpRolesAttr schedule,
                          const TileScalars &scalars, Region &region,
@@ -34,9 +44,19 @@ RoleBuilder::RoleBuilder(const KVLoopKernel &parts,
   ValueRange kernelArgs = kernel.getBody().getArguments();
   mapping.map(kernelArgs, arguments.take_front(kernelArgs.size()));
   arguments = arguments.drop_front(kernelArgs.size());
-  rings = {arguments[0], arguments[1], arguments[2],
+  const size_t numCaptures = parts.captureLoads.size();
+  rings = {arguments[0],
+           arguments[1],
+           arguments[2],
            schedule.getPersistent() ? arguments.back() : Value(),
-           Values(arguments.slice(3, parts.captureLoads.size()))};
+           parts.transposesV ? arguments[3 + numCaptures] : Value(),
+           Values(arguments.slice(3, numCaptures))};
+}
+
+Values RoleBuilder::get(Value slot, Value first, size_t count) {
+  SmallVector<Type> types(count, builder.getI32Type());
+  return Values(
+      hopper::GetOp::create(builder, types, slot, first).getResults());
 }
 
 Value RoleBuilder::countSteps(Value begin, Value end) {

@@ -1,4 +1,4 @@
-//===- RoleBuilder.h - What both warp roles are built with ------*- C++ -*-===//
+//===- RoleBuilder.h - What warp roles are built with -----------*- C++ -*-===//
 
 #ifndef ATTN_LIB_CONVERSION_TILETOHOPPER_ROLEBUILDER_H
 #define ATTN_LIB_CONVERSION_TILETOHOPPER_ROLEBUILDER_H
@@ -19,6 +19,8 @@ using Values = SmallVector<Value>;
 /// numbers of its tiles of queries.
 struct Rings {
   Value q, k, v, tiles;
+  /// V as it lies, if it is transposed for its products.
+  Value staging;
   /// In the order of the loads.
   Values captures;
 };
@@ -65,10 +67,14 @@ bool isScalarCode(Operation &op);
 /// The values from outside of `op` that it uses.
 Values getUsedValues(Operation &op);
 
+/// Clones the scalar code without effects of `block` that depends on mapped
+/// values only: what a role that doesn't compute may compute.
+void cloneScalarCode(OpBuilder &builder, Block &block, IRMapping &mapping);
+
 /// Emits one role: a clone of parts of the kernel in a region of the
 /// warp_specialize op.
 ///
-/// Both roles walk the KV tiles of a tile of queries in the same order. If the
+/// All roles walk the KV tiles of a tile of queries in the same order. If the
 /// loop is unordered they begin with the last: masks cut off the end more often
 /// than the beginning, so that the steps that need a mask come first and the
 /// last ones don't. Rings count their tiles over the whole kernel.
@@ -108,6 +114,8 @@ protected:
   }
   /// How many steps lead from key `begin` to `end`.
   Value countSteps(Value begin, Value end);
+  /// `count` numbers of the tile of queries whose slot `slot` is.
+  Values get(Value slot, Value first, size_t count);
 
   /// Makes `tile` the number of the program in what is cloned from here on.
   void bindProgramId(Value tile);
@@ -158,6 +166,17 @@ private:
   bool invalid = false;
 };
 
+/// Emits the transposer: what gets V from the ring that the producer fills to
+/// the one that the consumers read.
+class TransposerBuilder : RoleBuilder {
+public:
+  using RoleBuilder::RoleBuilder;
+  void build();
+
+private:
+  void transposeTiles(Value begin, Value end);
+};
+
 /// Emits the consumers: everything but the loads.
 class ConsumerBuilder : RoleBuilder {
 public:
@@ -183,7 +202,6 @@ private:
     Value scores, nextScores, output;
   };
 
-  Values get(Value first, size_t count);
   void getShared();
   Steps getSteps();
   Value buildTile(Value tileNumber, Value first, Steps steps);

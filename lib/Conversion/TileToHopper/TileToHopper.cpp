@@ -103,13 +103,41 @@ struct ConvertTileToHopperPass
   }
 
 private:
-  static Value createRing(OpBuilder &builder, Operation *load, int64_t stages) {
+  static Value createRing(OpBuilder &builder, Operation *load, int64_t stages,
+                          RankedTensorType tile) {
     auto emitError = [&] { return load->emitOpError("in a ring: "); };
-    auto type = RingType::getChecked(emitError, load->getContext(), stages,
-                                     getTileType(load->getResult(0)));
+    auto type =
+        RingType::getChecked(emitError, load->getContext(), stages, tile);
     if (!type)
       return {};
     return CreateRingOp::create(builder, load->getLoc(), type);
+  }
+
+  /// Adds the rings of tiles in the order of the members of `Rings`.
+  static LogicalResult createTileRings(OpBuilder &builder,
+                                       const KVLoopKernel &parts,
+                                       int64_t qStages, int64_t numStages,
+                                       Values &args) {
+    auto add = [&](LoadOp load, int64_t stages, RankedTensorType tile) {
+      args.push_back(createRing(builder, load, stages, tile));
+      return success(bool(args.back()));
+    };
+    LoadOp q = parts.qLoad, k = parts.kLoad, v = parts.vLoad;
+    RankedTensorType vTile = v.getType(), productTile = vTile;
+    if (parts.transposesV)
+      productTile = vTile.clone({vTile.getDimSize(1), vTile.getDimSize(0)});
+    if (failed(add(q, qStages, q.getType())) ||
+        failed(add(k, numStages, k.getType())) ||
+        failed(add(v, numStages, productTile)))
+      return failure();
+    for (LoadOp load : parts.captureLoads) {
+      auto stages =
+          load->getAttrOfType<IntegerAttr>(HopperDialect::getStagesAttrName());
+      if (failed(add(load, stages.getInt(), load.getType())))
+        return failure();
+    }
+    return parts.transposesV ? add(v, attn::kStagedValueTiles, vTile)
+                             : success();
   }
 
   /// The numbers of two tiles.
@@ -140,23 +168,9 @@ private:
     Block &body = kernel.getBody().front();
     OpBuilder builder = OpBuilder::atBlockTerminator(&body);
     Values args(kernel.getBody().getArguments());
-    for (auto [load, ringStages] :
-         {std::pair(parts.qLoad, schedule.getQStages()),
-          {parts.kLoad, numStages},
-          {parts.vLoad, numStages}}) {
-      Value ring = createRing(builder, load, ringStages);
-      if (!ring)
-        return failure();
-      args.push_back(ring);
-    }
-    for (LoadOp load : parts.captureLoads) {
-      auto stages =
-          load->getAttrOfType<IntegerAttr>(HopperDialect::getStagesAttrName());
-      Value ring = createRing(builder, load, stages.getInt());
-      if (!ring)
-        return failure();
-      args.push_back(ring);
-    }
+    if (failed(createTileRings(builder, parts, schedule.getQStages(), numStages,
+                               args)))
+      return failure();
     if (schedule.getPersistent())
       args.push_back(
           createNumberRing(builder, kernel.getLoc(), scalars.countPosted()));
@@ -168,6 +182,9 @@ private:
                              args);
     if (failed(producer.build()))
       return failure();
+    if (parts.transposesV)
+      TransposerBuilder(parts, schedule, scalars, roles.getTransposer(), args)
+          .build();
     ConsumerBuilder(parts, schedule, scalars, roles.getConsumer(), args)
         .build();
     eraseReplaced(body);

@@ -178,3 +178,17 @@ tile.kernel @read_columns(%m: memref<?x?xf32, strided<[?, 1]>>) attributes {num_
     }
   tile.return
 }
+
+// -----
+
+tile.kernel @wrong_transposer() attributes {num_warps = 8 : i32} {
+  hopper.warp_specialize producer registers(24) () {
+    %c = arith.constant 0 : i32
+  } transposer () {
+    // expected-error @+1 {{has no place in the transposer role}}
+    %tile = hopper.next_tile : i32
+  } consumer warpgroups(1) registers(240) () {
+    %c = arith.constant 0 : i32
+  }
+  tile.return
+}

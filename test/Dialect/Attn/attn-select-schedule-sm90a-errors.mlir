@@ -146,6 +146,30 @@ func.func @f8_memory(%x: tensor<1x2x?x96xf8E4M3FN>, %o: tensor<1x2x?x96xf16>) ->
 
 // -----
 
+func.func @f8_staging(%x: tensor<1x2x?x256xf8E4M3FN>, %o: tensor<1x2x?x256xf16>) -> tensor<1x2x?x256xf16> {
+  // expected-error @below {{schedule needs 264192 bytes of shared memory, but a program of sm_90a may use 232448: q tile 65536 + 3 stages * (k tile 24576 + v tile 24576) + 2 * v tile 24576 that v_transpose = producer transposes + 2048 for barriers}}
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x?x256xf8E4M3FN>, tensor<1x2x?x256xf8E4M3FN>, tensor<1x2x?x256xf8E4M3FN>)
+      outs(%o : tensor<1x2x?x256xf16>)
+      {schedule = #attn.schedule<block_m = 128, block_n = 96, num_stages = 3, num_warps = 12, warp_roles = <q_stages = 2, v_transpose = producer>>}
+      -> tensor<1x2x?x256xf16>
+  return %r : tensor<1x2x?x256xf16>
+}
+
+// -----
+
+func.func @transpose_16(%x: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
+  // expected-error @below {{schedule: v_transpose = producer is for 8-bit inputs; products of 'f16' take v as it lies, leave it out}}
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>)
+      outs(%x : tensor<1x2x?x64xf16>)
+      {schedule = #attn.schedule<block_m = 128, block_n = 64, num_stages = 2, num_warps = 12, warp_roles = <v_transpose = producer>>}
+      -> tensor<1x2x?x64xf16>
+  return %r : tensor<1x2x?x64xf16>
+}
+
+// -----
+
 func.func @f8_sequences(%x: tensor<1x2x?x64xf8E4M3FN>, %cu: tensor<3xi32>, %o: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
   // expected-error @below {{has no kernel for sm_90a, which doesn't serve 8-bit floats with lengths that only the device knows; leave cu_q, cu_k, kv_len and block_table out, or convert q, k and v to bf16}}
   %r = attn.attention

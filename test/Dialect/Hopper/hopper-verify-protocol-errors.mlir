@@ -1105,3 +1105,406 @@ tile.kernel @read_behind_release(%m: !mem) attributes {num_warps = 8 : i32} {
     }
   tile.return
 }
+
+// -----
+
+!mem = memref<?x64xf8E4M3FN, strided<[?, 1]>>
+!tile = tensor<32x64xf8E4M3FN>
+!turned = tensor<64x32xf8E4M3FN>
+!staging = !hopper.ring<2 x !tile>
+!ring = !hopper.ring<1 x !turned>
+
+tile.kernel @product_of_transposer(%v: !mem) attributes {num_warps = 8 : i32} {
+  %staging = hopper.create_ring : !staging
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%v, %staging, %ring : !mem, !staging, !ring)
+    producer registers(40) (%a: !mem, %in: !staging, %out: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %in[%c0] : !staging
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <!tile>
+      hopper.commit %s0 : <!tile>
+    } transposer (%a: !mem, %in: !staging, %out: !ring) {
+      %c0 = arith.constant 0 : i32
+      // expected-error @+1 {{has no place in the transposer role}}
+      %w = hopper.warpgroup_id : i32
+      %s = hopper.wait %in[%c0] : !staging
+      %t = hopper.acquire %out[%c0] : !ring
+      hopper.transpose %s to %t : <!tile>, <!turned>
+      hopper.commit %t : <!turned>
+      hopper.release %s : <!tile>
+    } consumer warpgroups(1) registers(232) (%a: !mem, %in: !staging, %out: !ring) {
+      %c0 = arith.constant 0 : i32
+      %t = hopper.wait %out[%c0] : !ring
+      hopper.release %t : <!turned>
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xf8E4M3FN, strided<[?, 1]>>
+!tile = tensor<32x64xf8E4M3FN>
+!turned = tensor<64x32xf8E4M3FN>
+!staging = !hopper.ring<2 x !tile>
+!ring = !hopper.ring<1 x !turned>
+
+tile.kernel @transpose_of_consumer(%v: !mem) attributes {num_warps = 8 : i32} {
+  %staging = hopper.create_ring : !staging
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%v, %staging, %ring : !mem, !staging, !ring)
+    producer registers(40) (%a: !mem, %in: !staging, %out: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %in[%c0] : !staging
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <!tile>
+      hopper.commit %s0 : <!tile>
+    } transposer (%a: !mem, %in: !staging, %out: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s = hopper.wait %in[%c0] : !staging
+      %t = hopper.acquire %out[%c0] : !ring
+      hopper.transpose %s to %t : <!tile>, <!turned>
+      hopper.commit %t : <!turned>
+      hopper.release %s : <!tile>
+    } consumer warpgroups(1) registers(232) (%a: !mem, %in: !staging, %out: !ring) {
+      %c0 = arith.constant 0 : i32
+      %t = hopper.wait %out[%c0] : !ring
+      %s = hopper.slot %in[%c0] : !staging
+      // expected-error @+1 {{has no place in the consumer role}}
+      hopper.transpose %s to %t : <!tile>, <!turned>
+      hopper.release %t : <!turned>
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xf8E4M3FN, strided<[?, 1]>>
+!tile = tensor<32x64xf8E4M3FN>
+!turned = tensor<64x32xf8E4M3FN>
+!staging = !hopper.ring<2 x !tile>
+!ring = !hopper.ring<1 x !turned>
+
+tile.kernel @not_transposed(%v: !mem) attributes {num_warps = 8 : i32} {
+  %staging = hopper.create_ring : !staging
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%v, %staging, %ring : !mem, !staging, !ring)
+    producer registers(40) (%a: !mem, %in: !staging, %out: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %in[%c0] : !staging
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <!tile>
+      hopper.commit %s0 : <!tile>
+    } transposer (%a: !mem, %in: !staging, %out: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s = hopper.wait %in[%c0] : !staging
+      %t = hopper.acquire %out[%c0] : !ring
+      // expected-error @+1 {{hands over tile 0 of ring 2 with nothing in it}}
+      hopper.commit %t : <!turned>
+      hopper.release %s : <!tile>
+    } consumer warpgroups(1) registers(232) (%a: !mem, %in: !staging, %out: !ring) {
+      %c0 = arith.constant 0 : i32
+      %t = hopper.wait %out[%c0] : !ring
+      hopper.release %t : <!turned>
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xf8E4M3FN, strided<[?, 1]>>
+!tile = tensor<32x64xf8E4M3FN>
+!turned = tensor<64x32xf8E4M3FN>
+!staging = !hopper.ring<2 x !tile>
+!ring = !hopper.ring<1 x !turned>
+
+tile.kernel @transposed_late(%v: !mem) attributes {num_warps = 8 : i32} {
+  %staging = hopper.create_ring : !staging
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%v, %staging, %ring : !mem, !staging, !ring)
+    producer registers(40) (%a: !mem, %in: !staging, %out: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %in[%c0] : !staging
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <!tile>
+      hopper.commit %s0 : <!tile>
+    } transposer (%a: !mem, %in: !staging, %out: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s = hopper.wait %in[%c0] : !staging
+      %t = hopper.acquire %out[%c0] : !ring
+      hopper.transpose %s to %t : <!tile>, <!turned>
+      hopper.release %s : <!tile>
+      // expected-error @+1 {{uses the slot of tile 0 of ring 1 after it has been given back}}
+      hopper.transpose %s to %t : <!tile>, <!turned>
+      hopper.commit %t : <!turned>
+    } consumer warpgroups(1) registers(232) (%a: !mem, %in: !staging, %out: !ring) {
+      %c0 = arith.constant 0 : i32
+      %t = hopper.wait %out[%c0] : !ring
+      hopper.release %t : <!turned>
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xf8E4M3FN, strided<[?, 1]>>
+!tile = tensor<32x64xf8E4M3FN>
+!turned = tensor<64x32xf8E4M3FN>
+!staging = !hopper.ring<2 x !tile>
+!ring = !hopper.ring<1 x !turned>
+
+tile.kernel @commits_the_source(%v: !mem) attributes {num_warps = 8 : i32} {
+  %staging = hopper.create_ring : !staging
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%v, %staging, %ring : !mem, !staging, !ring)
+    producer registers(40) (%a: !mem, %in: !staging, %out: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %in[%c0] : !staging
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <!tile>
+      hopper.commit %s0 : <!tile>
+    } transposer (%a: !mem, %in: !staging, %out: !ring) {
+      %c0 = arith.constant 0 : i32
+      // expected-note @+1 {{here}}
+      %s = hopper.wait %in[%c0] : !staging
+      %t = hopper.acquire %out[%c0] : !ring
+      hopper.transpose %s to %t : <!tile>, <!turned>
+      // expected-error @+1 {{fills or hands over the slot of tile 0 of ring 1, which this role took to read it}}
+      hopper.commit %s : <!tile>
+      hopper.commit %t : <!turned>
+    } consumer warpgroups(1) registers(232) (%a: !mem, %in: !staging, %out: !ring) {
+      %c0 = arith.constant 0 : i32
+      %t = hopper.wait %out[%c0] : !ring
+      hopper.release %t : <!turned>
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xf8E4M3FN, strided<[?, 1]>>
+!tile = tensor<32x64xf8E4M3FN>
+!turned = tensor<64x32xf8E4M3FN>
+!staging = !hopper.ring<2 x !tile>
+!ring = !hopper.ring<1 x !turned>
+
+tile.kernel @releases_the_target(%v: !mem) attributes {num_warps = 8 : i32} {
+  %staging = hopper.create_ring : !staging
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%v, %staging, %ring : !mem, !staging, !ring)
+    producer registers(40) (%a: !mem, %in: !staging, %out: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %in[%c0] : !staging
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <!tile>
+      hopper.commit %s0 : <!tile>
+    } transposer (%a: !mem, %in: !staging, %out: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s = hopper.wait %in[%c0] : !staging
+      // expected-note @+1 {{here}}
+      %t = hopper.acquire %out[%c0] : !ring
+      hopper.transpose %s to %t : <!tile>, <!turned>
+      // expected-error @+1 {{reads or gives back the slot of tile 0 of ring 2, which this role took to fill it}}
+      hopper.release %t : <!turned>
+      hopper.release %s : <!tile>
+    } consumer warpgroups(1) registers(232) (%a: !mem, %in: !staging, %out: !ring) {
+      %c0 = arith.constant 0 : i32
+      %t = hopper.wait %out[%c0] : !ring
+      hopper.release %t : <!turned>
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xf8E4M3FN, strided<[?, 1]>>
+!tile = tensor<32x64xf8E4M3FN>
+!turned = tensor<64x32xf8E4M3FN>
+!staging = !hopper.ring<2 x !tile>
+!ring = !hopper.ring<1 x !turned>
+
+tile.kernel @two_fillers(%v: !mem) attributes {num_warps = 8 : i32} {
+  %staging = hopper.create_ring : !staging
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%v, %staging, %ring : !mem, !staging, !ring)
+    producer registers(40) (%a: !mem, %in: !staging, %out: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %in[%c0] : !staging
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <!tile>
+      hopper.commit %s0 : <!tile>
+      %s1 = hopper.acquire %out[%c0] : !ring
+      hopper.commit %s1 : <!turned>
+    } transposer (%a: !mem, %in: !staging, %out: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s = hopper.wait %in[%c0] : !staging
+      // expected-error @+1 {{fills a ring that the producer fills too; give the transposer one of its own}}
+      %t = hopper.acquire %out[%c0] : !ring
+      hopper.transpose %s to %t : <!tile>, <!turned>
+      hopper.commit %t : <!turned>
+      hopper.release %s : <!tile>
+    } consumer warpgroups(1) registers(232) (%a: !mem, %in: !staging, %out: !ring) {
+      %c0 = arith.constant 0 : i32
+      %t = hopper.wait %out[%c0] : !ring
+      hopper.release %t : <!turned>
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xf8E4M3FN, strided<[?, 1]>>
+!tile = tensor<32x64xf8E4M3FN>
+!turned = tensor<64x32xf8E4M3FN>
+!staging = !hopper.ring<2 x !tile>
+!ring = !hopper.ring<1 x !turned>
+
+tile.kernel @leaves_a_tile(%v: !mem) attributes {num_warps = 8 : i32} {
+  %staging = hopper.create_ring : !staging
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%v, %staging, %ring : !mem, !staging, !ring)
+    producer registers(40) (%a: !mem, %in: !staging, %out: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %in[%c0] : !staging
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <!tile>
+      hopper.commit %s0 : <!tile>
+      %c1 = arith.constant 1 : i32
+      // expected-error @+1 {{fills 2 tiles of ring 1, but the transposer takes 1}}
+      %s1 = hopper.acquire %in[%c1] : !staging
+      hopper.tma_load %a[%c0, %c0] to %s1 : !mem, <!tile>
+      hopper.commit %s1 : <!tile>
+    } transposer (%a: !mem, %in: !staging, %out: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s = hopper.wait %in[%c0] : !staging
+      %t = hopper.acquire %out[%c0] : !ring
+      hopper.transpose %s to %t : <!tile>, <!turned>
+      hopper.commit %t : <!turned>
+      hopper.release %s : <!tile>
+    } consumer warpgroups(1) registers(232) (%a: !mem, %in: !staging, %out: !ring) {
+      %c0 = arith.constant 0 : i32
+      %t = hopper.wait %out[%c0] : !ring
+      hopper.release %t : <!turned>
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xf8E4M3FN, strided<[?, 1]>>
+!tile = tensor<32x64xf8E4M3FN>
+!turned = tensor<64x32xf8E4M3FN>
+!staging = !hopper.ring<2 x !tile>
+!ring = !hopper.ring<1 x !turned>
+
+tile.kernel @never_loaded(%v: !mem) attributes {num_warps = 8 : i32} {
+  %staging = hopper.create_ring : !staging
+  %ring = hopper.create_ring : !ring
+  // expected-note @+1 {{the producer ends after 1 tiles of this ring}}
+  hopper.warp_specialize(%v, %staging, %ring : !mem, !staging, !ring)
+    producer registers(40) (%a: !mem, %in: !staging, %out: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %in[%c0] : !staging
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <!tile>
+      hopper.commit %s0 : <!tile>
+    } transposer (%a: !mem, %in: !staging, %out: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.wait %in[%c0] : !staging
+      %t0 = hopper.acquire %out[%c0] : !ring
+      hopper.transpose %s0 to %t0 : <!tile>, <!turned>
+      hopper.commit %t0 : <!turned>
+      hopper.release %s0 : <!tile>
+      %c1 = arith.constant 1 : i32
+      // expected-error @+1 {{waits forever for tile 1 of ring 1}}
+      %s1 = hopper.wait %in[%c1] : !staging
+      hopper.release %s1 : <!tile>
+    } consumer warpgroups(1) registers(232) (%a: !mem, %in: !staging, %out: !ring) {
+      %c0 = arith.constant 0 : i32
+      %t = hopper.wait %out[%c0] : !ring
+      hopper.release %t : <!turned>
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xf8E4M3FN, strided<[?, 1]>>
+!tile = tensor<32x64xf8E4M3FN>
+!turned = tensor<64x32xf8E4M3FN>
+!staging = !hopper.ring<2 x !tile>
+!ring = !hopper.ring<1 x !turned>
+
+tile.kernel @never_released(%v: !mem) attributes {num_warps = 8 : i32} {
+  %staging = hopper.create_ring : !staging
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%v, %staging, %ring : !mem, !staging, !ring)
+    producer registers(40) (%a: !mem, %in: !staging, %out: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.acquire %in[%c0] : !staging
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <!tile>
+      hopper.commit %s0 : <!tile>
+    } transposer (%a: !mem, %in: !staging, %out: !ring) {
+      %c0 = arith.constant 0 : i32
+      %s0 = hopper.wait %in[%c0] : !staging
+      %t0 = hopper.acquire %out[%c0] : !ring
+      hopper.transpose %s0 to %t0 : <!tile>, <!turned>
+      hopper.commit %t0 : <!turned>
+      %c1 = arith.constant 1 : i32
+      // expected-error @+2 {{waits forever for an empty slot for tile 1 of ring 2}}
+      // expected-note @+1 {{the transposer waits here for an empty slot for tile 1 of ring 2, which warpgroup 0 hasn't released}}
+      %t1 = hopper.acquire %out[%c1] : !ring
+      hopper.transpose %s0 to %t1 : <!tile>, <!turned>
+      hopper.commit %t1 : <!turned>
+      hopper.release %s0 : <!tile>
+    } consumer warpgroups(1) registers(232) (%a: !mem, %in: !staging, %out: !ring) {
+      %c0 = arith.constant 0 : i32
+      %c1 = arith.constant 1 : i32
+      %n = tile.program_id : i32
+      %z = arith.muli %n, %c0 : i32
+      scf.for %i = %c0 to %z step %c1 : i32 {
+        %t = hopper.wait %out[%i] : !ring
+        hopper.release %t : <!turned>
+      }
+    }
+  tile.return
+}
+
+// -----
+
+!mem = memref<?x64xf8E4M3FN, strided<[?, 1]>>
+!tile = tensor<32x64xf8E4M3FN>
+!turned = tensor<64x32xf8E4M3FN>
+!staging = !hopper.ring<1 x !tile>
+!ring = !hopper.ring<1 x !turned>
+
+tile.kernel @chain(%v: !mem) attributes {num_warps = 8 : i32} {
+  %staging = hopper.create_ring : !staging
+  %ring = hopper.create_ring : !ring
+  %keys = hopper.create_ring : !staging
+  hopper.warp_specialize(%v, %staging, %ring, %keys : !mem, !staging, !ring, !staging)
+    producer registers(40) (%a: !mem, %in: !staging, %out: !ring, %k: !staging) {
+      %c0 = arith.constant 0 : i32
+      %c1 = arith.constant 1 : i32
+      %k0 = hopper.acquire %k[%c0] : !staging
+      hopper.tma_load %a[%c0, %c0] to %k0 : !mem, <!tile>
+      hopper.commit %k0 : <!tile>
+      // expected-note @+1 {{the producer waits here for an empty slot for tile 1 of ring 3, which warpgroup 0 hasn't released}}
+      %k1 = hopper.acquire %k[%c1] : !staging
+      hopper.tma_load %a[%c0, %c0] to %k1 : !mem, <!tile>
+      hopper.commit %k1 : <!tile>
+      %s0 = hopper.acquire %in[%c0] : !staging
+      hopper.tma_load %a[%c0, %c0] to %s0 : !mem, <!tile>
+      hopper.commit %s0 : <!tile>
+    } transposer (%a: !mem, %in: !staging, %out: !ring, %k: !staging) {
+      %c0 = arith.constant 0 : i32
+      // expected-note @+1 {{the transposer waits here for tile 0 of ring 1}}
+      %s = hopper.wait %in[%c0] : !staging
+      %t = hopper.acquire %out[%c0] : !ring
+      hopper.transpose %s to %t : <!tile>, <!turned>
+      hopper.commit %t : <!turned>
+      hopper.release %s : <!tile>
+    } consumer warpgroups(1) registers(232) (%a: !mem, %in: !staging, %out: !ring, %k: !staging) {
+      %c0 = arith.constant 0 : i32
+      %c1 = arith.constant 1 : i32
+      %k0 = hopper.wait %k[%c0] : !staging
+      // expected-error @+1 {{waits forever for tile 0 of ring 2}}
+      %t = hopper.wait %out[%c0] : !ring
+      hopper.release %t : <!turned>
+      hopper.release %k0 : <!tile>
+      %k1 = hopper.wait %k[%c1] : !staging
+      hopper.release %k1 : <!tile>
+    }
+  tile.return
+}

@@ -251,3 +251,49 @@ func.func @stages(%m: memref<?x64xbf16>, %i: i32) {
 
 // expected-error @+1 {{has an attribute that the hopper dialect doesn't know: "hopper.stage"}}
 func.func private @attribute() attributes {hopper.stage = 1 : i32}
+
+// -----
+
+func.func @transpose_16(%a: !hopper.slot<tensor<64x32xbf16>>, %b: !hopper.slot<tensor<32x64xbf16>>) {
+  // expected-error @+1 {{transposes 8-bit floats, from slot to slot of one type, not 'tensor<64x32xbf16>' to 'tensor<32x64xbf16>'}}
+  hopper.transpose %a to %b : <tensor<64x32xbf16>>, <tensor<32x64xbf16>>
+  return
+}
+
+// -----
+
+func.func @transpose_types(%a: !hopper.slot<tensor<64x32xf8E4M3FN>>, %b: !hopper.slot<tensor<32x64xf8E5M2>>) {
+  // expected-error @+1 {{transposes 8-bit floats, from slot to slot of one type}}
+  hopper.transpose %a to %b : <tensor<64x32xf8E4M3FN>>, <tensor<32x64xf8E5M2>>
+  return
+}
+
+// -----
+
+func.func @transpose_shape(%a: !hopper.slot<tensor<64x32xf8E4M3FN>>) {
+  // expected-error @+1 {{to a slot of as many rows as it has columns and as many columns as it has rows, not to 'tensor<64x32xf8E4M3FN>'}}
+  hopper.transpose %a to %a : <tensor<64x32xf8E4M3FN>>, <tensor<64x32xf8E4M3FN>>
+  return
+}
+
+// -----
+
+func.func @transpose_granule(%a: !hopper.slot<tensor<48x32xf8E4M3FN>>, %b: !hopper.slot<tensor<32x48xf8E4M3FN>>) {
+  // expected-error @+1 {{needs rows and columns in multiples of 32, not 'tensor<48x32xf8E4M3FN>'}}
+  hopper.transpose %a to %b : <tensor<48x32xf8E4M3FN>>, <tensor<32x48xf8E4M3FN>>
+  return
+}
+
+// -----
+
+tile.kernel @transposer_arguments(%v: memref<?x64xbf16>) attributes {num_warps = 8 : i32} {
+  // expected-error @+1 {{has a transposer region whose arguments are not of the operands' types}}
+  hopper.warp_specialize(%v : memref<?x64xbf16>) producer registers(24) (%a: memref<?x64xbf16>) {
+    %c = arith.constant 0 : i32
+  } transposer (%a: memref<?x32xbf16>) {
+    %c = arith.constant 0 : i32
+  } consumer warpgroups(1) registers(240) (%a: memref<?x64xbf16>) {
+    %c = arith.constant 0 : i32
+  }
+  tile.return
+}

@@ -79,3 +79,37 @@ tile.kernel @persistent(%o: memref<?x4x?x128xbf16>) attributes {num_warps = 8 : 
     }
   tile.return
 }
+
+!vmem = memref<?x64xf8E4M3FN, strided<[?, 1]>>
+!staging = !hopper.ring<2 x tensor<96x64xf8E4M3FN>>
+!vring = !hopper.ring<2 x tensor<64x96xf8E4M3FN>>
+
+// CHECK-LABEL: tile.kernel @transposer(
+tile.kernel @transposer(%v: !vmem) attributes {num_warps = 8 : i32} {
+  %staging = hopper.create_ring : !staging
+  %vring = hopper.create_ring : !vring
+  hopper.warp_specialize(%v, %staging, %vring : !vmem, !staging, !vring)
+    producer registers(40) (%a: !vmem, %in: !staging, %out: !vring) {
+      %c0 = arith.constant 0 : i32
+      %slot = hopper.acquire %in[%c0] : !staging
+      hopper.tma_load %a[%c0, %c0] to %slot : !vmem, <tensor<96x64xf8E4M3FN>>
+      hopper.commit %slot : <tensor<96x64xf8E4M3FN>>
+    // CHECK: } transposer (%{{.*}}: memref<{{.*}}>, %[[IN:.*]]: !hopper.ring<2 x tensor<96x64xf8E4M3FN>>, %[[OUT:.*]]: !hopper.ring<2 x tensor<64x96xf8E4M3FN>>) {
+    } transposer (%a: !vmem, %in: !staging, %out: !vring) {
+      %c0 = arith.constant 0 : i32
+      // CHECK: %[[SOURCE:.*]] = hopper.wait %[[IN]]
+      %source = hopper.wait %in[%c0] : !staging
+      // CHECK: %[[TARGET:.*]] = hopper.acquire %[[OUT]]
+      %target = hopper.acquire %out[%c0] : !vring
+      // CHECK: hopper.transpose %[[SOURCE]] to %[[TARGET]] : <tensor<96x64xf8E4M3FN>>, <tensor<64x96xf8E4M3FN>>
+      hopper.transpose %source to %target : <tensor<96x64xf8E4M3FN>>, <tensor<64x96xf8E4M3FN>>
+      hopper.commit %target : <tensor<64x96xf8E4M3FN>>
+      hopper.release %source : <tensor<96x64xf8E4M3FN>>
+    // CHECK: } consumer warpgroups(1) registers(232)
+    } consumer warpgroups(1) registers(232) (%a: !vmem, %in: !staging, %out: !vring) {
+      %c0 = arith.constant 0 : i32
+      %t = hopper.wait %out[%c0] : !vring
+      hopper.release %t : <tensor<64x96xf8E4M3FN>>
+    }
+  tile.return
+}

@@ -68,7 +68,8 @@ struct Thread {
 
 /// Who goes first, and when copies arrive.
 struct Timing {
-  /// Of threads, the producer being the last; empty for random order.
+  /// Of threads: the warpgroups, the transposer and the producer; empty for
+  /// random order.
   std::vector<int> priority;
   bool isCopyLate;
   unsigned seed;
@@ -79,9 +80,12 @@ constexpr int64_t kGarbage = -1000;
 class Machine {
 public:
   Machine(WarpSpecializeOp op, const ProgramTrace &program, Timing timing)
-      : op(op), timing(std::move(timing)), random(this->timing.seed) {
+      : op(op), timing(std::move(timing)), random(this->timing.seed),
+        numWarpgroups(program.warpgroups.size()) {
     for (const RoleTrace &trace : program.warpgroups)
       threads.emplace_back(trace);
+    if (program.transposer)
+      threads.emplace_back(*program.transposer);
     threads.emplace_back(program.producer);
   }
 
@@ -102,12 +106,19 @@ public:
   }
 
 private:
-  size_t numWarpgroups() const { return threads.size() - 1; }
-
   static std::string describe(Thread &thread) {
     std::string text;
     llvm::raw_string_ostream(text) << *thread.trace->events[thread.next].op;
     return text;
+  }
+
+  /// How many threads give a tile of the ring back.
+  int countTakers(unsigned ring) {
+    Value operand = op.getArgs()[ring];
+    int transposers =
+        op.hasTransposer() && op.takes(op.getTransposer(), operand) ? 1 : 0;
+    bool areConsumers = op.takes(op.getConsumer(), operand);
+    return transposers + (areConsumers ? numWarpgroups : 0);
   }
 
   SharedSlot &getSlot(TileRef tile) {
@@ -115,8 +126,9 @@ private:
     auto [it, isNew] = slots.try_emplace(
         {tile.ring, uint32_t(tile.number) % type.getStages()});
     if (isNew) {
-      it->second.rows.assign(numWarpgroups(), kGarbage);
-      it->second.empty.arrivals = it->second.empty.pending = numWarpgroups();
+      it->second.rows.assign(numWarpgroups, kGarbage);
+      it->second.empty.arrivals = it->second.empty.pending =
+          countTakers(tile.ring);
     }
     return it->second;
   }
@@ -153,7 +165,7 @@ private:
       return false;
     Copy copy = copies.front();
     copies.pop_front();
-    copy.slot->rows.assign(numWarpgroups(), copy.tile);
+    copy.slot->rows.assign(numWarpgroups, copy.tile);
     --copy.slot->numCopies;
     copy.slot->full.finishCopy();
     return true;
@@ -187,13 +199,18 @@ private:
       return load(event);
     case Kind::Put:
       checkWrite(getSlot(event.tile), event);
-      getSlot(event.tile).rows.assign(numWarpgroups(), event.tile.number);
+      getSlot(event.tile).rows.assign(numWarpgroups, event.tile.number);
       return;
     case Kind::Commit:
       return getSlot(event.tile).full.arrive();
     case Kind::Get:
     case Kind::Read:
       return checkRead(getSlot(event.tile), index, event.tile, event);
+    case Kind::Transpose:
+      checkRead(getSlot(*event.left), index, *event.left, event);
+      checkWrite(getSlot(event.tile), event);
+      getSlot(event.tile).rows.assign(numWarpgroups, event.tile.number);
+      return;
     case Kind::Store:
       return store(index, event);
     case Kind::Release:
@@ -236,7 +253,7 @@ private:
 
   void store(int index, const RoleEvent &event) {
     SharedSlot &slot = getSlot(event.tile);
-    for (int other = 0; other < int(numWarpgroups()); ++other)
+    for (int other = 0; other < numWarpgroups; ++other)
       for (Product &product : threads[other].inFlight)
         if (product.right == &slot || (product.left == &slot && other == index))
           report(event, "writes what a product reads");
@@ -245,13 +262,14 @@ private:
     slot.rows[index] = kGarbage;
   }
 
-  /// One row block, or all with `index` < 0.
+  /// The rows of a warpgroup, or all if `index` is none.
   void checkRead(SharedSlot &slot, int index, TileRef tile,
                  const RoleEvent &event) {
     if (slot.numCopies > 0)
       report(event, "reads what a copy writes");
-    for (int row = 0; row < int(numWarpgroups()); ++row)
-      if ((index < 0 || row == index) && slot.rows[row] != tile.number)
+    for (int row = 0; row < numWarpgroups; ++row)
+      if ((index < 0 || index >= numWarpgroups || row == index) &&
+          slot.rows[row] != tile.number)
         report(event, "reads another tile");
   }
 
@@ -281,6 +299,7 @@ private:
   WarpSpecializeOp op;
   Timing timing;
   std::mt19937 random;
+  const int numWarpgroups;
   std::vector<Thread> threads;
   std::map<std::pair<unsigned, int64_t>, SharedSlot> slots;
   std::deque<Copy> copies;
@@ -306,7 +325,8 @@ static std::vector<Timing> getTimings(size_t numThreads) {
 }
 
 std::string findFault(WarpSpecializeOp op, const ProgramTrace &program) {
-  for (Timing &timing : getTimings(program.warpgroups.size() + 1)) {
+  size_t numThreads = program.warpgroups.size() + (program.transposer ? 2 : 1);
+  for (Timing &timing : getTimings(numThreads)) {
     std::string fault = Machine(op, program, std::move(timing)).run();
     if (!fault.empty())
       return fault;

@@ -69,7 +69,7 @@ void AttnDialect::initialize() {
 LogicalResult
 WarpRolesAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                       RolePipeline pipeline, bool lazyRescale, bool persistent,
-                      int64_t qStages, bool tmaStore) {
+                      int64_t qStages, bool tmaStore, VTranspose vTranspose) {
   if (qStages < 1 || qStages > 2)
     return emitError() << "q_stages must be 1 or 2, not " << qStages;
   return success();

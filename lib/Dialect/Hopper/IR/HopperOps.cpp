@@ -28,6 +28,10 @@ static RankedTensorType getTile(Type type) {
   return cast<RankedTensorType>(type);
 }
 
+static bool isFloat8(RankedTensorType tile) {
+  return isa<Float8E4M3FNType, Float8E5M2Type>(tile.getElementType());
+}
+
 //===----------------------------------------------------------------------===//
 // WarpSpecializeOp
 //===----------------------------------------------------------------------===//
@@ -59,13 +63,48 @@ LogicalResult WarpSpecializeOp::verify() {
 }
 
 LogicalResult WarpSpecializeOp::verifyRegions() {
-  for (Region *region : {&getProducer(), &getConsumer()}) {
+  for (Region *region : getRoles()) {
     if (TypeRange(region->getArgumentTypes()) != TypeRange(getArgs()))
       return emitOpError("has a ")
-             << (region == &getProducer() ? "producer" : "consumer")
+             << getRoleName(*region)
              << " region whose arguments are not of the operands' types";
   }
   return success();
+}
+
+StringRef WarpSpecializeOp::getRoleName(Region &role) {
+  if (&role == &getProducer())
+    return "producer";
+  return &role == &getConsumer() ? "consumer" : "transposer";
+}
+
+SmallVector<Region *> WarpSpecializeOp::getRoles() {
+  SmallVector<Region *> roles = {&getProducer()};
+  if (hasTransposer())
+    roles.push_back(&getTransposer());
+  roles.push_back(&getConsumer());
+  return roles;
+}
+
+/// Whether an `OpTy` in `role` takes a slot of `ring`, an operand of `op`. It
+/// may be several operands.
+template <typename OpTy>
+static bool takesSlots(WarpSpecializeOp op, Region &role, Value ring) {
+  auto isRing = [&](OpTy take) {
+    auto argument = dyn_cast<BlockArgument>(take.getRing());
+    bool isFound = argument && argument.getParentRegion() == &role &&
+                   op.getArgs()[argument.getArgNumber()] == ring;
+    return isFound ? WalkResult::interrupt() : WalkResult::advance();
+  };
+  return role.walk(isRing).wasInterrupted();
+}
+
+bool WarpSpecializeOp::takes(Region &role, Value ring) {
+  return takesSlots<WaitOp>(*this, role, ring);
+}
+
+bool WarpSpecializeOp::fills(Region &role, Value ring) {
+  return takesSlots<AcquireOp>(*this, role, ring);
 }
 
 //===----------------------------------------------------------------------===//
@@ -119,6 +158,33 @@ LogicalResult ReadOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
+// TransposeOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult TransposeOp::verify() {
+  RankedTensorType source = getSource().getType().getTile();
+  RankedTensorType target = getTarget().getType().getTile();
+  if (!isFloat8(source) || source.getElementType() != target.getElementType())
+    return emitOpError("transposes 8-bit floats, from slot to slot of one "
+                       "type, not ")
+           << source << " to " << target;
+  if (source.getDimSize(0) != target.getDimSize(1) ||
+      source.getDimSize(1) != target.getDimSize(0))
+    return emitOpError("transposes ")
+           << source
+           << " to a slot of as many rows as it has columns and as "
+              "many columns as it has rows, not to "
+           << target;
+  // Rings hold 8-bit tiles of columns in multiples of it.
+  constexpr int64_t kGranule = 32;
+  if (source.getDimSize(0) % kGranule != 0 ||
+      source.getDimSize(1) % kGranule != 0)
+    return emitOpError("needs rows and columns in multiples of ")
+           << kGranule << ", not " << source;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // PutOp
 //===----------------------------------------------------------------------===//
 
@@ -133,10 +199,6 @@ LogicalResult PutOp::verify() {
 //===----------------------------------------------------------------------===//
 // WgmmaOp
 //===----------------------------------------------------------------------===//
-
-static bool isFloat8(RankedTensorType tile) {
-  return isa<Float8E4M3FNType, Float8E5M2Type>(tile.getElementType());
-}
 
 /// What wgmma takes of 8-bit types: K-major operands, and a left operand in
 /// registers in its own order.

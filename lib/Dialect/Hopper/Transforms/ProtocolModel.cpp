@@ -31,6 +31,8 @@ private:
   struct HeldSlot {
     TileRef tile;
     Operation *take;
+    /// To fill it, not to read what is there.
+    bool isAcquired;
     bool isFilled = false;
     /// The store that went through it.
     Operation *store = nullptr;
@@ -48,15 +50,15 @@ private:
     case Kind::Wait:
       return take(event);
     case Kind::Slot:
-    case Kind::Get:
       return success(findHeld(event.op, event.tile));
+    case Kind::Get:
+      return success(findTaken(event.op, event.tile, /*isAcquired=*/false));
     case Kind::Load:
-    case Kind::Put: {
-      HeldSlot *slot = findHeld(event.op, event.tile);
-      if (slot)
-        slot->isFilled = true;
-      return success(slot);
-    }
+    case Kind::Put:
+      return fill(event);
+    case Kind::Transpose:
+      return success(succeeded(readSlot(event, *event.left)) &&
+                     succeeded(fill(event)));
     case Kind::Commit:
       return commit(event);
     case Kind::Read:
@@ -86,7 +88,7 @@ private:
              << event.tile.describe() << " where tile " << next << " is next, "
              << sample.describe();
     ++next;
-    held.push_back({event.tile, event.op});
+    held.push_back({event.tile, event.op, event.kind == Kind::Acquire});
     return success();
   }
 
@@ -106,8 +108,28 @@ private:
     return nullptr;
   }
 
+  /// The same, where it must have been taken to be filled, or to be read.
+  HeldSlot *findTaken(Operation *op, TileRef tile, bool isAcquired) {
+    HeldSlot *slot = findHeld(op, tile);
+    if (!slot || slot->isAcquired == isAcquired)
+      return slot;
+    InFlightDiagnostic diag = op->emitOpError(
+        isAcquired ? "fills or hands over" : "reads or gives back");
+    diag << " the slot of " << tile.describe() << ", which this role took to "
+         << (isAcquired ? "read" : "fill") << " it, " << sample.describe();
+    diag.attachNote(slot->take->getLoc()) << "here";
+    return nullptr;
+  }
+
+  LogicalResult fill(const RoleEvent &event) {
+    HeldSlot *slot = findTaken(event.op, event.tile, /*isAcquired=*/true);
+    if (slot)
+      slot->isFilled = true;
+    return success(slot);
+  }
+
   LogicalResult commit(const RoleEvent &event) {
-    HeldSlot *slot = findHeld(event.op, event.tile);
+    HeldSlot *slot = findTaken(event.op, event.tile, /*isAcquired=*/true);
     if (!slot)
       return failure();
     if (!slot->isFilled)
@@ -119,7 +141,7 @@ private:
   }
 
   LogicalResult release(const RoleEvent &event) {
-    HeldSlot *slot = findHeld(event.op, event.tile);
+    HeldSlot *slot = findTaken(event.op, event.tile, /*isAcquired=*/false);
     if (!slot || failed(verifyNotRead(event, "gives a slot back")))
       return failure();
     held.erase(slot);
@@ -154,7 +176,7 @@ private:
   //===--------------------------------------------------------------------===//
 
   LogicalResult readSlot(const RoleEvent &event, TileRef tile) {
-    HeldSlot *slot = findHeld(event.op, tile);
+    HeldSlot *slot = findTaken(event.op, tile, /*isAcquired=*/false);
     if (!slot)
       return failure();
     if (!slot->store)
@@ -247,8 +269,15 @@ private:
 
 /// How far a role is. Tiles of one slot change hands in order.
 struct Thread {
-  explicit Thread(const RoleTrace &trace) : events(trace.events) {}
+  Thread(std::string name, Region &role, const RoleTrace &trace)
+      : name(std::move(name)), role(&role), trace(&trace),
+        events(trace.events) {}
 
+  /// In diagnostics.
+  std::string name;
+  Region *role;
+  const RoleTrace *trace;
+  /// Those to come.
   ArrayRef<RoleEvent> events;
   /// By ring: tiles acquired or waited for.
   llvm::SmallDenseMap<unsigned, int64_t> taken;
@@ -259,31 +288,43 @@ struct Thread {
 /// Plays the roles of a program against each other.
 class RingModel {
 public:
-  RingModel(WarpSpecializeOp op, const ProgramTrace &program,
-            const ProblemSample &sample)
-      : op(op), program(program), sample(sample), producer(program.producer) {
-    for (const RoleTrace &trace : program.warpgroups)
-      warpgroups.emplace_back(trace);
+  RingModel(WarpSpecializeOp op, ArrayRef<RingRoles> rings,
+            const ProgramTrace &program, const ProblemSample &sample)
+      : op(op), rings(rings), sample(sample) {
+    threads.emplace_back("the producer", op.getProducer(), program.producer);
+    if (program.transposer)
+      threads.emplace_back("the transposer", op.getTransposer(),
+                           *program.transposer);
+    for (auto [index, trace] : llvm::enumerate(program.warpgroups))
+      threads.emplace_back("warpgroup " + std::to_string(index),
+                           op.getConsumer(), trace);
   }
 
   LogicalResult run() {
     bool moved = true;
     while (moved) {
-      moved = advance(producer,
-                      [&](const RoleEvent &event) { return produce(event); });
-      for (auto &warpgroup : warpgroups)
-        moved |= advance(warpgroup, [&](const RoleEvent &event) {
-          return consume(warpgroup, event);
-        });
+      moved = false;
+      for (Thread &thread : threads)
+        moved |= advance(thread);
     }
-    if (!producer.events.empty() ||
-        llvm::any_of(warpgroups,
-                     [](const Thread &t) { return !t.events.empty(); }))
-      return emitDeadlock();
+    if (Thread *waiting = findFirstWaiting())
+      return emitDeadlock(*waiting);
     return success(succeeded(verifyNumbers()) && succeeded(verifyDrained()));
   }
 
 private:
+  Thread &getFiller(unsigned ring) {
+    return *llvm::find_if(threads, [&](const Thread &thread) {
+      return thread.role == rings[ring].filler;
+    });
+  }
+
+  auto getTakers(unsigned ring) {
+    return llvm::make_filter_range(threads, [this, ring](const Thread &thread) {
+      return llvm::is_contained(rings[ring].takers, thread.role);
+    });
+  }
+
   int64_t getStages(unsigned ring) {
     return cast<RingType>(op.getArgs()[ring].getType()).getStages();
   }
@@ -293,100 +334,117 @@ private:
     return thread.given[{tile.ring, tile.number % getStages(tile.ring)}];
   }
 
-  /// Runs `thread` until `runEvent` says that it waits; true if it moved.
-  bool advance(Thread &thread, function_ref<bool(const RoleEvent &)> runEvent) {
+  /// Runs `thread` until it waits; true if it moved.
+  bool advance(Thread &thread) {
     size_t before = thread.events.size();
-    while (!thread.events.empty() && runEvent(thread.events.front()))
+    while (!thread.events.empty() && runEvent(thread, thread.events.front()))
       thread.events = thread.events.drop_front();
     return thread.events.size() != before;
   }
 
-  /// The first warpgroup that hasn't released what was in the slot of `tile`.
+  /// The first that hasn't released what was in the slot of `tile`.
   Thread *findHolder(TileRef tile) {
     int64_t turn = tile.number / getStages(tile.ring);
-    auto *it = llvm::find_if(warpgroups, [&](Thread &warpgroup) {
-      return getGiven(warpgroup, tile) < turn;
-    });
-    return it == warpgroups.end() ? nullptr : it;
+    for (Thread &taker : getTakers(tile.ring))
+      if (getGiven(taker, tile) < turn)
+        return &taker;
+    return nullptr;
   }
 
-  bool produce(const RoleEvent &event) {
+  /// False if the thread must wait.
+  bool runEvent(Thread &thread, const RoleEvent &event) {
+    TileRef tile = event.tile;
     if (event.kind == Kind::Acquire) {
-      if (findHolder(event.tile))
+      if (findHolder(tile))
         return false;
-      ++producer.taken[event.tile.ring];
-      lastAcquire[event.tile.ring] = event.op;
-    } else if (event.kind == Kind::Commit) {
-      ++getGiven(producer, event.tile);
+      ++thread.taken[tile.ring];
+      lastAcquire[tile.ring] = event.op;
+    } else if (event.kind == Kind::Wait) {
+      int64_t turn = tile.number / getStages(tile.ring);
+      if (getGiven(getFiller(tile.ring), tile) <= turn)
+        return false;
+      ++thread.taken[tile.ring];
+    } else if (event.kind == Kind::Commit || event.kind == Kind::Release) {
+      ++getGiven(thread, tile);
     }
     return true;
   }
 
-  bool consume(Thread &warpgroup, const RoleEvent &event) {
-    if (event.kind == Kind::Wait) {
-      int64_t turn = event.tile.number / getStages(event.tile.ring);
-      if (getGiven(producer, event.tile) <= turn)
-        return false;
-      ++warpgroup.taken[event.tile.ring];
-    } else if (event.kind == Kind::Release) {
-      ++getGiven(warpgroup, event.tile);
+  /// A consumer, or who works for them; null if nobody waits.
+  Thread *findFirstWaiting() {
+    Thread *first = nullptr;
+    for (Thread &thread : threads) {
+      bool isConsumer = thread.role == &op.getConsumer();
+      if (thread.events.empty())
+        continue;
+      first = &thread;
+      if (isConsumer)
+        break;
     }
-    return true;
+    return first;
   }
 
-  int64_t getIndex(const Thread *warpgroup) {
-    return warpgroup - warpgroups.begin();
-  }
-
-  LogicalResult emitDeadlock() {
-    auto *waiting = llvm::find_if(
-        warpgroups, [](const Thread &t) { return !t.events.empty(); });
-    bool consumerWaits = waiting != warpgroups.end();
-    const RoleEvent &first =
-        (consumerWaits ? waiting->events : producer.events).front();
-    InFlightDiagnostic diag = first.op->emitOpError("waits forever for ");
-    diag << (consumerWaits ? "" : "an empty slot for ") << first.tile.describe()
-         << ", " << sample.describe();
-    if (producer.events.empty()) {
-      diag.attachNote(op.getLoc())
-          << "the producer ends after " << producer.taken[first.tile.ring]
-          << " tiles of this ring";
-      return diag;
-    }
-    const RoleEvent &acquire = producer.events.front();
-    diag.attachNote(acquire.op->getLoc())
-        << "the producer waits here for an empty slot for "
-        << acquire.tile.describe() << ", which warpgroup "
-        << getIndex(findHolder(acquire.tile)) << " hasn't released";
+  LogicalResult emitDeadlock(Thread &first) {
+    const RoleEvent &event = first.events.front();
+    InFlightDiagnostic diag = event.op->emitOpError("waits forever for ");
+    diag << (event.kind == Kind::Acquire ? "an empty slot for " : "")
+         << event.tile.describe() << ", " << sample.describe();
+    for (Thread &thread : threads)
+      if (&thread != &first && thread.role != &op.getConsumer())
+        explainDeadlock(diag, thread, event.tile.ring);
+    if (first.role != &op.getConsumer() && event.kind == Kind::Acquire)
+      explainDeadlock(diag, first, event.tile.ring);
     return diag;
   }
 
+  /// Says how far a role is that fills rings.
+  void explainDeadlock(InFlightDiagnostic &diag, Thread &thread,
+                       unsigned ring) {
+    if (thread.events.empty()) {
+      if (&getFiller(ring) == &thread)
+        diag.attachNote(op.getLoc())
+            << thread.name << " ends after " << thread.taken[ring]
+            << " tiles of this ring";
+      return;
+    }
+    const RoleEvent &event = thread.events.front();
+    Diagnostic &note = diag.attachNote(event.op->getLoc());
+    note << thread.name << " waits here for ";
+    if (event.kind != Kind::Acquire) {
+      note << event.tile.describe();
+      return;
+    }
+    note << "an empty slot for " << event.tile.describe() << ", which "
+         << findHolder(event.tile)->name << " hasn't released";
+  }
+
   LogicalResult verifyNumbers() {
-    for (const RoleTrace &trace : program.warpgroups)
-      if (!trace.isComplete)
-        return trace.events.back().op->emitOpError("takes a number that the "
-                                                   "producer doesn't put, ")
+    for (Thread &thread : threads)
+      if (!thread.trace->isComplete)
+        return thread.trace->events.back().op->emitOpError(
+                   "takes a number that the producer doesn't put, ")
                << sample.describe();
     return success();
   }
 
   /// A program must not end while loads into its shared memory are under way.
   LogicalResult verifyDrained() {
-    for (auto &[ring, acquire] : lastAcquire)
-      for (Thread &warpgroup : warpgroups)
-        if (producer.taken[ring] != warpgroup.taken[ring])
+    for (auto &[ring, acquire] : lastAcquire) {
+      int64_t numFilled = getFiller(ring).taken[ring];
+      for (Thread &taker : getTakers(ring))
+        if (numFilled != taker.taken[ring])
           return acquire->emitOpError("fills ")
-                 << producer.taken[ring] << " tiles of ring " << ring
-                 << ", but warpgroup " << getIndex(&warpgroup) << " takes "
-                 << warpgroup.taken[ring] << ", " << sample.describe();
+                 << numFilled << " tiles of ring " << ring << ", but "
+                 << taker.name << " takes " << taker.taken[ring] << ", "
+                 << sample.describe();
+    }
     return success();
   }
 
   WarpSpecializeOp op;
-  const ProgramTrace &program;
+  ArrayRef<RingRoles> rings;
   const ProblemSample &sample;
-  Thread producer;
-  SmallVector<Thread> warpgroups;
+  std::vector<Thread> threads;
   llvm::SmallMapVector<unsigned, Operation *, 4> lastAcquire;
 };
 } // namespace
@@ -423,7 +481,28 @@ static LogicalResult verifyStores(const ProgramTrace &program,
   return success();
 }
 
+SmallVector<RingRoles> hopper::findRingRoles(WarpSpecializeOp op) {
+  SmallVector<RingRoles> result;
+  for (Value operand : op.getArgs()) {
+    RingRoles &ring = result.emplace_back();
+    ring.filler = &op.getProducer();
+    if (!isa<RingType>(operand.getType()))
+      continue;
+    for (Region *role : op.getRoles()) {
+      if (op.fills(*role, operand))
+        ring.filler = role;
+      if (op.takes(*role, operand))
+        ring.takers.push_back(role);
+    }
+    // The tiles that nobody takes are left by the consumers.
+    if (ring.takers.empty())
+      ring.takers.push_back(&op.getConsumer());
+  }
+  return result;
+}
+
 LogicalResult hopper::verifyProgram(WarpSpecializeOp op,
+                                    ArrayRef<RingRoles> rings,
                                     const ProgramTrace &program,
                                     const ProblemSample &sample,
                                     bool isPersistent) {
@@ -434,10 +513,12 @@ LogicalResult hopper::verifyProgram(WarpSpecializeOp op,
     return op.emitOpError("stands in a persistent kernel, but doesn't ask for "
                           "tiles until there is none left, ")
            << sample.describe() << "; some would be left out";
+  if (program.transposer && failed(RoleModel(sample).run(*program.transposer)))
+    return failure();
   for (const RoleTrace &trace : program.warpgroups)
     if (failed(RoleModel(sample).run(trace)))
       return failure();
   if (failed(verifyStores(program, sample)))
     return failure();
-  return RingModel(op, program, sample).run();
+  return RingModel(op, rings, program, sample).run();
 }

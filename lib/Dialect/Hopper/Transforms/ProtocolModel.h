@@ -2,7 +2,8 @@
 //
 // Checks the trace of a program in two steps.
 //
-// Alone, each role (each warpgroup of the consumers) takes the tiles of a ring
+// Alone, each role (each warpgroup of the consumers) fills what it acquired,
+// reads what it waited for, takes the tiles of a ring
 // in order, uses and gives back only slots that it holds, and gives back none
 // that a product in flight reads. What holds here holds for any timing, since
 // the trace of a role depends on values only.
@@ -23,9 +24,20 @@
 
 namespace mlir::hopper {
 
+/// Who hands the tiles of a ring to whom.
+struct RingRoles {
+  Region *filler = nullptr;
+  /// All threads of these take every tile.
+  SmallVector<Region *> takers;
+};
+
+/// Of each operand of `op`; of those that aren't rings it says nothing.
+SmallVector<RingRoles> findRingRoles(WarpSpecializeOp op);
+
 /// Fails, with an error at the place, if `program`, which is the trace of `op`
 /// for `sample`, breaks a rule. A persistent one must take all its tiles.
-LogicalResult verifyProgram(WarpSpecializeOp op, const ProgramTrace &program,
+LogicalResult verifyProgram(WarpSpecializeOp op, ArrayRef<RingRoles> rings,
+                            const ProgramTrace &program,
                             const ProblemSample &sample, bool isPersistent);
 
 } // namespace mlir::hopper

@@ -37,8 +37,8 @@ std::string ProblemSample::describe() const {
 
 static bool isProtocolOp(Operation *op) {
   return isa<AcquireOp, TmaLoadOp, PutOp, CommitOp, WaitOp, SlotOp, GetOp,
-             ReadOp, TmaStoreOp, ReleaseOp, WgmmaOp, WgmmaWaitOp, NextTileOp>(
-      op);
+             ReadOp, TmaStoreOp, ReleaseOp, WgmmaOp, WgmmaWaitOp, NextTileOp,
+             TransposeOp>(op);
 }
 
 namespace {
@@ -288,6 +288,7 @@ private:
         .Case<TmaLoadOp>([&](auto op) { return useSlot(op, Kind::Load); })
         .Case<ReadOp>([&](auto op) { return useSlot(op, Kind::Read); })
         .Case<TmaStoreOp>([&](auto op) { return useSlot(op, Kind::Store); })
+        .Case<TransposeOp>([&](auto op) { return transpose(op); })
         .Case<CommitOp>([&](auto op) { return useSlot(op, Kind::Commit); })
         .Case<ReleaseOp>([&](auto op) { return useSlot(op, Kind::Release); })
         .Case<PutOp>([&](auto op) { return put(op); })
@@ -529,6 +530,15 @@ private:
     return success();
   }
 
+  LogicalResult transpose(TransposeOp op) {
+    FailureOr<TileRef> source = getRef<TileRef>(op, op.getSource());
+    FailureOr<TileRef> target = getRef<TileRef>(op, op.getTarget());
+    if (failed(source) || failed(target))
+      return failure();
+    record(op, Kind::Transpose, *target).left = *source;
+    return success();
+  }
+
   LogicalResult put(PutOp op) {
     if (failed(useSlot(op, Kind::Put)))
       return failure();
@@ -631,7 +641,10 @@ ProgramInterpreter::ProgramInterpreter(WarpSpecializeOp op)
     : op(op), producer(std::make_unique<RoleInterpreter>(op, op.getProducer())),
       consumer(std::make_unique<RoleInterpreter>(op, op.getConsumer())),
       areWarpgroupsEqual(!containsAny<WarpgroupIdOp>(op)),
-      persistent(containsAny<NumTilesOp, NextTileOp>(op)) {}
+      persistent(containsAny<NumTilesOp, NextTileOp>(op)) {
+  if (op.hasTransposer())
+    transposer = std::make_unique<RoleInterpreter>(op, op.getTransposer());
+}
 
 ProgramInterpreter::~ProgramInterpreter() = default;
 
@@ -645,6 +658,12 @@ FailureOr<ProgramTrace> ProgramInterpreter::run(const ProblemSample &sample) {
       numbers[{event.tile.ring, event.tile.number}] = event.numbers;
   ProgramTrace program;
   program.producer = std::move(*trace);
+  if (transposer) {
+    trace = transposer->run(sample, /*warpgroup=*/0, numbers);
+    if (failed(trace))
+      return failure();
+    program.transposer = std::move(*trace);
+  }
   for (int64_t warpgroup = 0; warpgroup < op.getWarpgroups(); ++warpgroup) {
     if (warpgroup > 0 && areWarpgroupsEqual) {
       program.warpgroups.push_back(program.warpgroups.front());

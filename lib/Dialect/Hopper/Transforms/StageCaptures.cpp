@@ -74,6 +74,10 @@ static RingBudget getBudget(KVLoopOp loop, KernelOp kernel) {
   for (auto product : loop.getQk().getOps<MmaOp>())
     if (!matchPattern(product.getAcc(), m_AnyZeroFloat()))
       budget.available -= kRampColumnBytes * product.getType().getDimSize(1);
+  for (auto product : loop.getPv().getOps<MmaOp>())
+    if (auto type = cast<RankedTensorType>(product.getB().getType());
+        type.getElementTypeBitWidth() == 8 && !product.getTransposeB())
+      budget.available -= attn::kStagedValueTiles * getSlotBytes(type);
   kernel.walk([&](LoadOp load) {
     auto type = dyn_cast<RankedTensorType>(load.getType());
     if (!type || type.getRank() != 2)

@@ -69,6 +69,22 @@ static LogicalResult verifyRole(Region &region, StringRef role) {
   return failure(result.wasInterrupted());
 }
 
+/// A ring is filled by one role.
+static LogicalResult verifyFillers(WarpSpecializeOp op) {
+  WalkResult result = op.getTransposer().walk([&](AcquireOp acquire) {
+    auto argument = dyn_cast<BlockArgument>(acquire.getRing());
+    bool isArgument =
+        argument && argument.getParentRegion() == &op.getTransposer();
+    if (!isArgument ||
+        !op.fills(op.getProducer(), op.getArgs()[argument.getArgNumber()]))
+      return WalkResult::advance();
+    acquire.emitOpError("fills a ring that the producer fills too; give the "
+                        "transposer one of its own");
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
 /// Rings are created, and roles started, by the kernel; all else is a role's.
 static LogicalResult verifyOutsideRoles(tile::KernelOp kernel) {
   WalkResult result = kernel.walk([](Operation *op) -> WalkResult {
@@ -138,11 +154,12 @@ static std::vector<ProblemSample> getSamples(WarpSpecializeOp op,
 
 static LogicalResult verifySamples(WarpSpecializeOp op) {
   ProgramInterpreter interpreter(op);
+  SmallVector<RingRoles> rings = findRingRoles(op);
   for (const ProblemSample &sample :
        getSamples(op, interpreter.isPersistent())) {
     FailureOr<ProgramTrace> program = interpreter.run(sample);
-    if (failed(program) ||
-        failed(verifyProgram(op, *program, sample, interpreter.isPersistent())))
+    if (failed(program) || failed(verifyProgram(op, rings, *program, sample,
+                                                interpreter.isPersistent())))
       return failure();
   }
   return success();
@@ -160,11 +177,14 @@ struct HopperVerifyProtocolPass
       bool failedOne =
           failed(verifyPlace(op)) || failed(verifyRegisters(op)) ||
           failed(verifyRole<WaitOp, ReleaseOp, GetOp, ReadOp, TmaStoreOp,
-                            WgmmaOp, WgmmaWaitOp, WarpgroupIdOp>(
+                            WgmmaOp, WgmmaWaitOp, WarpgroupIdOp, TransposeOp>(
               op.getProducer(), "producer")) ||
-          failed(verifyRole<AcquireOp, CommitOp, TmaLoadOp, PutOp, NextTileOp>(
-              op.getConsumer(), "consumer")) ||
-          failed(verifySamples(op));
+          failed(verifyRole<AcquireOp, CommitOp, TmaLoadOp, PutOp, NextTileOp,
+                            TransposeOp>(op.getConsumer(), "consumer")) ||
+          failed(verifyRole<TmaLoadOp, PutOp, NextTileOp, ReadOp, TmaStoreOp,
+                            WgmmaOp, WgmmaWaitOp, WarpgroupIdOp>(
+              op.getTransposer(), "transposer")) ||
+          failed(verifyFillers(op)) || failed(verifySamples(op));
       return failedOne ? WalkResult::interrupt() : WalkResult::advance();
     });
     if (result.wasInterrupted())

@@ -15,6 +15,13 @@ def Attn_RolePipeline : I32Enum<"RolePipeline",
   let cppNamespace = "::mlir::attn";
 }
 
+def Attn_VTranspose : I32Enum<"VTranspose",
+    "where 8-bit values are transposed for the products that read them", [
+  I32EnumCase<"Prepass", 0, "prepass">,
+  I32EnumCase<"Producer", 1, "producer">]> {
+  let cppNamespace = "::mlir::attn";
+}
+
 def Attn_WarpRolesAttr : AttrDef<AttnDialect, "WarpRoles"> {
   let mnemonic = "warp_roles";
   let summary = "How a kernel with warp roles (sm_90a) is pipelined";
@@ -29,6 +36,10 @@ def Attn_WarpRolesAttr : AttrDef<AttnDialect, "WarpRoles"> {
       from a counter until there are none.
     - `q_stages`: Q tiles in shared memory (1 or 2).
     - `tma_store`: the output goes through shared memory and TMA.
+    - `v_transpose`: of 8-bit inputs, whose products take V only with its keys
+      contiguous. `prepass` is a kernel in front that writes V so once; with
+      `producer` the idle warps of the producer's warpgroup transpose every tile
+      in shared memory, where two tiles more lie meanwhile.
 
     The attribute `attn.warp_roles` of a `tile.kernel` holds one.
 
@@ -41,7 +52,8 @@ def Attn_WarpRolesAttr : AttrDef<AttnDialect, "WarpRoles"> {
     DefaultValuedParameter<"bool", "false">:$lazy_rescale,
     DefaultValuedParameter<"bool", "false">:$persistent,
     DefaultValuedParameter<"int64_t", "1">:$q_stages,
-    DefaultValuedParameter<"bool", "false">:$tma_store);
+    DefaultValuedParameter<"bool", "false">:$tma_store,
+    DefaultValuedParameter<"::mlir::attn::VTranspose", "::mlir::attn::VTranspose::Prepass">:$v_transpose);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
@@ -49,7 +61,8 @@ def Attn_WarpRolesAttr : AttrDef<AttnDialect, "WarpRoles"> {
     static ::llvm::StringRef getKernelAttrName() { return "attn.warp_roles"; }
     static WarpRolesAttr getDefault(::mlir::MLIRContext *context) {
       return get(context, RolePipeline::Overlap, /*lazy_rescale=*/false,
-                 /*persistent=*/false, /*q_stages=*/1, /*tma_store=*/false);
+                 /*persistent=*/false, /*q_stages=*/1, /*tma_store=*/false,
+                 VTranspose::Prepass);
     }
   }];
 }

@@ -24,8 +24,12 @@ def WarpSpecializeOp : Hopper_Op<"warp_specialize", [
     Runs both regions at the same time. `producer` runs in one thread of the
     first warpgroup; `consumer` in `warpgroups` warpgroups, whose tiles are
     those of all of them together, each warpgroup holding 64 rows. The regions
-    see nothing from above but `args`, which become the arguments of both: no
+    see nothing from above but `args`, which become the arguments of all: no
     pass can move code from one role into another.
+
+    There may be a third role, `transposer`, which the other three warps of the
+    first warpgroup run together, each for a part of every tile: it takes tiles
+    out of rings, as consumers do, and fills others with them, transposed.
 
     `registers` is what a thread of the role may use after `setmaxnreg`. All
     threads of the program together must stay within the 64 K registers that
@@ -42,10 +46,12 @@ def WarpSpecializeOp : Hopper_Op<"warp_specialize", [
   }];
   let arguments = (ins Variadic<AnyType>:$args, I32Attr:$producer_registers,
                        I32Attr:$warpgroups, I32Attr:$consumer_registers);
-  let regions = (region SizedRegion<1>:$producer, SizedRegion<1>:$consumer);
+  let regions = (region SizedRegion<1>:$producer, SizedRegion<1>:$consumer,
+                        MaxSizedRegion<1>:$transposer);
   let assemblyFormat = [{
     (`(` $args^ `:` type($args) `)`)? attr-dict
     `producer` `registers` `(` $producer_registers `)` custom<RoleRegion>($producer)
+    (`transposer` custom<RoleRegion>($transposer)^)?
     `consumer` `warpgroups` `(` $warpgroups `)`
     `registers` `(` $consumer_registers `)` custom<RoleRegion>($consumer)
   }];
@@ -54,9 +60,18 @@ def WarpSpecializeOp : Hopper_Op<"warp_specialize", [
   let extraClassDeclaration = [{
     static constexpr uint32_t kWarpgroupThreads = 128;
     static constexpr int64_t kRowsPerWarpgroup = 64;
+    static constexpr int64_t kTransposerWarps = 3;
     uint32_t getNumThreads() {
       return kWarpgroupThreads * (1 + getWarpgroups());
     }
+    bool hasTransposer() { return !getTransposer().empty(); }
+    /// Those that there are, with the consumers last.
+    ::llvm::SmallVector<::mlir::Region *> getRoles();
+    ::llvm::StringRef getRoleName(::mlir::Region &role);
+    /// Whether `role` takes tiles out of `ring`, an operand, or fills it. The
+    /// barriers of a ring count the warps of the roles that do.
+    bool takes(::mlir::Region &role, ::mlir::Value ring);
+    bool fills(::mlir::Region &role, ::mlir::Value ring);
   }];
 }
 
@@ -130,7 +145,7 @@ class Hopper_TakeSlotOp<string mnemonic> : Hopper_Op<mnemonic, [
 }
 
 def AcquireOp : Hopper_TakeSlotOp<"acquire"> {
-  let summary = "Producer: waits until the slot of tile `number` is empty";
+  let summary = "Producer, transposer: waits until the slot of tile `number` is empty";
   let description = [{
     `number` counts the tiles that pass through the ring, over the whole kernel,
     from 0, in the same order in every role. Slot and phase are derived from it
@@ -139,7 +154,7 @@ def AcquireOp : Hopper_TakeSlotOp<"acquire"> {
 }
 
 def WaitOp : Hopper_TakeSlotOp<"wait"> {
-  let summary = "Consumer: waits until tile `number` is there";
+  let summary = "Consumer, transposer: waits until tile `number` is there";
 }
 
 def SlotOp : Hopper_TakeSlotOp<"slot"> {
@@ -157,14 +172,15 @@ class Hopper_GiveSlotOp<string mnemonic> : Hopper_Op<mnemonic, [
 }
 
 def CommitOp : Hopper_GiveSlotOp<"commit"> {
-  let summary = "Producer: hands the slot over once its loads have arrived";
+  let summary = "Producer, transposer: hands the slot over once what fills it is there";
   let description = [{
-    Doesn't wait: the slot becomes full when the loads started into it are done.
+    Doesn't wait: the slot becomes full when the loads started into it are done,
+    or when each warp of the transposer has handed it over.
   }];
 }
 
 def ReleaseOp : Hopper_GiveSlotOp<"release"> {
-  let summary = "Consumer: gives the slot back, once per warp";
+  let summary = "Consumer, transposer: gives the slot back, once per warp";
   let description = [{
     Products that read the slot must have been waited for.
   }];
@@ -231,6 +247,26 @@ def ReadOp : Hopper_Op<"read", [MemoryEffects<[MemRead]>]> {
   let hasVerifier = 1;
 }
 
+def TransposeOp : Hopper_Op<"transpose", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Transposer: fills a slot with the transposed tile of another";
+  let description = [{
+    Of 8-bit floats, in the order of `permuted_k` (see `tile.mma`): row `r` of
+    `target` has element `[getOperandColumn(s), r]` of `source` in column `s`.
+    That is what a product reads as `b`, transposed and permuted. Both slots may
+    be given away right after.
+
+    ```mlir
+    hopper.transpose %v to %vt : !hopper.slot<tensor<96x128xf8E4M3FN>>, !hopper.slot<tensor<128x96xf8E4M3FN>>
+    ```
+  }];
+  let arguments = (ins Hopper_SlotType:$source, Hopper_SlotType:$target);
+  let assemblyFormat = [{
+    $source `to` $target attr-dict `:` type($source) `,` type($target)
+  }];
+  let hasVerifier = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Numbers
 //===----------------------------------------------------------------------===//
@@ -257,7 +293,7 @@ def PutOp : Hopper_Op<"put", [MemoryEffects<[MemWrite]>]> {
 }
 
 def GetOp : Hopper_Op<"get", [MemoryEffects<[MemRead]>]> {
-  let summary = "Consumer: numbers in a slot";
+  let summary = "Consumer, transposer: numbers in a slot";
   let description = [{
     As many as there are results, from number `first` on.
 

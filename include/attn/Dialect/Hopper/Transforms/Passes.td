@@ -43,7 +43,9 @@ def HopperVerifyProtocol : Pass<"hopper-verify-protocol", "::mlir::tile::KernelO
     - register counts that the launch doesn't allocate, so that `setmaxnreg`
       would wait forever;
     - operations in the wrong role: the producer acquires, fills and commits, the
-      consumers wait, multiply, store and release;
+      consumers wait, multiply, store and release, and the transposer does what
+      it takes to get a tile from one ring to another;
+    - rings that two roles fill;
     - slots that are used or given back by a role that doesn't hold them, are
       never given back, are handed over empty, or are given back or overwritten
       while a product may still read them;

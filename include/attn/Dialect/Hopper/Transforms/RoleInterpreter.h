@@ -40,6 +40,7 @@ struct RoleEvent {
     Slot,
     Get,
     Read,
+    Transpose,
     Store,
     Release,
     StartProduct,
@@ -51,9 +52,11 @@ struct RoleEvent {
 
   Kind kind;
   Operation *op;
-  /// The tile whose slot is used; of a product, the right operand.
+  /// The tile whose slot is used; of a product, the right operand, and of a
+  /// transposition the target.
   TileRef tile;
-  /// The left operand of a product, if it is in shared memory.
+  /// The left operand of a product, if it is in shared memory; the source of a
+  /// transposition.
   std::optional<TileRef> left;
   /// The product that starts or is waited for, counted over the role.
   int64_t product = -1;
@@ -77,6 +80,8 @@ struct RoleTrace {
 
 struct ProgramTrace {
   RoleTrace producer;
+  /// If there is that role.
+  std::optional<RoleTrace> transposer;
   std::vector<RoleTrace> warpgroups;
 };
 
@@ -112,7 +117,7 @@ public:
 
 private:
   WarpSpecializeOp op;
-  std::unique_ptr<RoleInterpreter> producer, consumer;
+  std::unique_ptr<RoleInterpreter> producer, consumer, transposer;
   bool areWarpgroupsEqual, persistent;
 };
 
