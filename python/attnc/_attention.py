@@ -88,15 +88,6 @@ def attention(
     Kernels are compiled once for each kind of operator; all batches and lengths
     share one. Under torch.compile, this is the operator torch.ops.attnc.attention.
     """
-    torch = sys.modules.get("torch")
-    if torch is not None and (torch.compiler.is_compiling() or _tensors.is_watched()):
-        others = (
-            attn_mask, alibi_slopes, sink, q_descale, k_descale, v_descale, cu_seqlens_q, cu_seqlens_k, seqused_k, block_table,
-        )  # fmt: skip
-        rules = (
-            is_causal, window_size, float(softcap), scale, score_mod, mask_mod, return_lse, batch_invariant, backend, enable_gqa,
-        )  # fmt: skip
-        return _dispatch(q, k, v, others, rules, out, stream, captures_unchanged)
     # A tensor of one element would be told from others by its identity alone.
     if type(softcap) is not float:
         softcap = _get_number("softcap", softcap)
@@ -104,6 +95,15 @@ def attention(
         scale = _get_number("scale", scale)
     if type(window_size) is not tuple:
         window_size = _get_window(window_size)
+    torch = sys.modules.get("torch")
+    if torch is not None and (torch.compiler.is_compiling() or _tensors.is_watched()):
+        others = (
+            attn_mask, alibi_slopes, sink, q_descale, k_descale, v_descale, cu_seqlens_q, cu_seqlens_k, seqused_k, block_table,
+        )  # fmt: skip
+        rules = (
+            is_causal, window_size, softcap, scale, score_mod, mask_mod, return_lse, batch_invariant, backend, enable_gqa,
+        )  # fmt: skip
+        return _dispatch(q, k, v, others, rules, out, stream, captures_unchanged)
     others = None
     if not (
         attn_mask is alibi_slopes is sink is q_descale is k_descale is v_descale is cu_seqlens_q is cu_seqlens_k
@@ -153,6 +153,8 @@ def _dispatch(q, k, v, others, rules, out, stream, captures_unchanged):
         raise NotImplementedError("out= and stream= aren't supported under torch.compile, nor with tensors that are no memory")
     _torch.refuse_gradient_transform()
     is_causal, window_size, softcap, scale, score_mod, mask_mod, return_lse, batch_invariant, backend, enable_gqa = rules
+    _check_flags(is_causal=is_causal, return_lse=return_lse, batch_invariant=batch_invariant, enable_gqa=enable_gqa)
+    _check_rules(window_size, softcap, scale, score_mod, mask_mod)
     _check_shapes(q, k, v, enable_gqa)
     return _torch.call(
         q, k, v, *(others or (None,) * len(_OTHERS)), bool(is_causal), *window_size, softcap, scale, score_mod, mask_mod,
@@ -169,8 +171,9 @@ def explain(
     """Says of each backend whether attention() with these arguments would use it, could, or why it can't.
 
     An Explanation: print it, or see `chosen` and `backends`. Nothing is run, so
-    that torch's "meta" tensors do, for sizes that no memory has. `target`: as of compile(), instead of that of the tensors' device: "sm_90a"
-    explains on a machine without such a GPU.
+    that torch's "meta" tensors do, for sizes that no memory has. `target`: as of
+    compile(), instead of that of the tensors' device: "sm_90a" explains on a
+    machine without such a GPU.
     """
     others = (
         attn_mask, alibi_slopes, sink, q_descale, k_descale, v_descale, cu_seqlens_q, cu_seqlens_k, seqused_k, block_table,
@@ -240,7 +243,8 @@ def _describe(q, k, v, others, rules, out):
             continue
         if str(tensor.dtype).rpartition(".")[2] != "int32" or len(tensor.shape) != rank:
             raise TypeError(
-                f"{_SEQUENCE_OPERANDS[name]} must be an int32 tensor of {rank} dimensions, not {tensor.dtype} of {tuple(tensor.shape)}"
+                f"{_SEQUENCE_OPERANDS[name]} must be an int32 tensor of {rank} dimensions, "
+                f"not {tensor.dtype} of {tuple(tensor.shape)}"
             )
         lengths[name] = tensor
     page = k.shape[2] if block_table is not None else None

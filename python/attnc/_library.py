@@ -148,7 +148,9 @@ def _load():
             continue
         missing = next((name for name in _SIGNATURES if not hasattr(loaded, name)), None)
         if missing is not None:
-            reasons.append(f"{path}: has no {missing}, as this version of the package needs; is it another library, or an older one?")
+            reasons.append(
+                f"{path}: has no {missing}, as this version of the package needs; is it another library, or an older one?"
+            )
             continue
         for name, (result, arguments) in _SIGNATURES.items():
             function = getattr(loaded, name)

@@ -1035,6 +1035,10 @@ class TorchTest(unittest.TestCase):
         several = torch.stack([q, 2 * q])
         mapped = torch.vmap(lambda x: attnc.attention(x, k, v))(several)
         torch.testing.assert_close(mapped[1], attnc.attention(2 * q, k, v))
+        fake = FakeTensorMode().from_tensor(q)
+        for options, text in (({"window_size": 5}, "window_size"), ({"softcap": None}, "softcap"), ({"is_causal": "no"}, "is_causal")):
+            with self.assertRaisesRegex(TypeError, f"^{text} must be"):
+                attnc.attention(fake, fake, fake, **options)
         for transform in (torch.func.grad, torch.func.vjp):
             with self.assertRaisesRegex(NotImplementedError, "no backward pass yet"):
                 transform(lambda x: attnc.attention(x, k, v).sum(), *[q] * (transform is torch.func.vjp))(q)

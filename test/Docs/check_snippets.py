@@ -37,7 +37,8 @@ def run_python(source):
         "lengths": np.array([7, 9], np.int32), "table": np.arange(4, dtype=np.int32).reshape(2, 2),
         "k_pages": np.ones((4, 2, 8, 64), np.float32), "v_pages": np.ones((4, 2, 8, 64), np.float32),
     }  # fmt: skip
-    names["mlir_text"] = """func.func @f(%q: tensor<?x4x?x64xf32>, %k: tensor<?x2x?x64xf32>, %v: tensor<?x2x?x64xf32>, %o: tensor<?x4x?x64xf32>)
+    names["mlir_text"] = """func.func @f(
+        %q: tensor<?x4x?x64xf32>, %k: tensor<?x2x?x64xf32>, %v: tensor<?x2x?x64xf32>, %o: tensor<?x4x?x64xf32>)
         -> tensor<?x4x?x64xf32> {
       %r = attn.attention ins(%q, %k, %v : tensor<?x4x?x64xf32>, tensor<?x2x?x64xf32>, tensor<?x2x?x64xf32>)
         outs(%o : tensor<?x4x?x64xf32>) -> tensor<?x4x?x64xf32>
