@@ -124,6 +124,19 @@ static bool fromJSON(const json::Value &value, LaunchConfig &launch,
          mapper.map("local_bytes", launch.localBytes);
 }
 
+/// Maps a number that others are divided by or multiplied with: what is far
+/// from anything measured gives infinities, which JSON can't hold.
+static bool mapMeasured(json::ObjectMapper &mapper, llvm::StringLiteral field,
+                        std::optional<double> &result, json::Path path) {
+  constexpr double kLeast = 1e-9, kMost = 1e30;
+  if (!mapper.map(field, result))
+    return false;
+  if (!result || (*result >= kLeast && *result <= kMost))
+    return true;
+  path.field(field).report("expected a positive number that can be measured");
+  return false;
+}
+
 static bool fromJSON(const json::Value &value, KernelFacts &facts,
                      json::Path path) {
   json::ObjectMapper mapper(value, path);
@@ -132,7 +145,7 @@ static bool fromJSON(const json::Value &value, KernelFacts &facts,
          mapper.mapOptional("dense", facts.isDense) &&
          mapper.mapOptional("path", facts.path) &&
          mapper.mapOptional("path_source", facts.pathSource) &&
-         mapper.map("work_imbalance", facts.workImbalance) &&
+         mapMeasured(mapper, "work_imbalance", facts.workImbalance, path) &&
          mapper.map("measured_bytes", facts.measuredBytes) &&
          mapper.map("measured_occupancy", facts.measuredOccupancy) &&
          mapper.map("measured_matrix", facts.measuredMatrixFraction);
@@ -170,14 +183,19 @@ static bool fromJSON(const json::Value &value, MaskMap &map, json::Path path) {
 static bool fromJSON(const json::Value &value, MultiprocessorLimits &limits,
                      json::Path path) {
   json::ObjectMapper mapper(value, path);
-  return mapper && mapper.map("max_threads", limits.maxThreads) &&
-         mapper.map("max_blocks", limits.maxBlocks) &&
-         mapper.map("registers", limits.registers) &&
-         mapper.map("smem_bytes", limits.sharedBytes) &&
-         mapper.map("max_smem_bytes_per_block",
-                    limits.maxSharedBytesPerBlock) &&
-         mapper.map("reserved_smem_bytes_per_block",
-                    limits.reservedSharedBytesPerBlock);
+  if (!mapper || !mapper.map("max_threads", limits.maxThreads) ||
+      !mapper.map("max_blocks", limits.maxBlocks) ||
+      !mapper.map("registers", limits.registers) ||
+      !mapper.map("smem_bytes", limits.sharedBytes) ||
+      !mapper.map("max_smem_bytes_per_block", limits.maxSharedBytesPerBlock) ||
+      !mapper.map("reserved_smem_bytes_per_block",
+                  limits.reservedSharedBytesPerBlock))
+    return false;
+  // A warp, at least.
+  if (limits.maxThreads >= 32)
+    return true;
+  path.field("max_threads").report("expected 32 or more");
+  return false;
 }
 
 static bool fromJSON(const json::Value &value, ProfileEnvironment &environment,
@@ -194,10 +212,12 @@ static bool fromJSON(const json::Value &value, ProfileEnvironment &environment,
          mapper.map("clock_mhz", environment.clockMHz) &&
          mapper.map("max_clock_mhz", environment.maxClockMHz) &&
          mapper.mapOptional("throttle_reasons", environment.throttleReasons) &&
-         mapper.map("bandwidth_bytes_per_s",
-                    environment.bandwidthBytesPerSecond) &&
-         mapper.map("matrix_flops_per_s", environment.matrixFlopsPerSecond) &&
-         mapper.map("vector_flops_per_s", environment.vectorFlopsPerSecond);
+         mapMeasured(mapper, "bandwidth_bytes_per_s",
+                     environment.bandwidthBytesPerSecond, path) &&
+         mapMeasured(mapper, "matrix_flops_per_s",
+                     environment.matrixFlopsPerSecond, path) &&
+         mapMeasured(mapper, "vector_flops_per_s",
+                     environment.vectorFlopsPerSecond, path);
 }
 
 } // namespace attn

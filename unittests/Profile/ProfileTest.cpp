@@ -141,6 +141,13 @@ TEST(ProfileTest, RefusesWhatCantBe) {
   EXPECT_EQ(getErrorAfter("[384,1,1]", "[384,0,1]"),
             "expected three positive sizes at "
             "profile.regions[0].launches[1].block");
+  EXPECT_EQ(getErrorAfter(R"("max_threads":2048)", R"("max_threads":31)"),
+            "expected 32 or more at profile.environment.limits.max_threads");
+  // What isn't finite would be no JSON.
+  EXPECT_EQ(getErrorAfter(R"("matrix_flops_per_s":8)",
+                          R"("matrix_flops_per_s":1e-300,"x":8)"),
+            "expected a positive number that can be measured at "
+            "profile.environment.matrix_flops_per_s");
 }
 
 TEST(ProfileTest, RefusesWhatIsNoProfile) {
