@@ -2,6 +2,7 @@
 
 #include "Grid.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace attn;
 using mlir::attn::ALiBiForm;
@@ -143,8 +144,24 @@ static llvm::Expected<GridCase> makeCase(const std::string &shape,
   return result;
 }
 
+/// A case that is there twice would be measured, and shown, as two.
+static llvm::Error checkDistinct(llvm::StringRef option,
+                                 llvm::ArrayRef<std::string> values) {
+  llvm::StringSet<> seen;
+  for (const std::string &value : values)
+    if (!seen.insert(value).second)
+      return llvm::createStringError("--" + option + ": '" + value +
+                                     "' is there twice");
+  return llvm::Error::success();
+}
+
 llvm::Expected<std::vector<GridCase>>
 attn::makeGrid(const GridOptions &options) {
+  for (auto [option, values] : {std::pair("shapes", &options.shapes),
+                                {"dtypes", &options.dtypes},
+                                {"mods", &options.mods}})
+    if (llvm::Error error = checkDistinct(option, *values))
+      return std::move(error);
   std::vector<GridCase> grid;
   for (const std::string &dtype : options.dtypes)
     for (const std::string &mod : options.mods)
