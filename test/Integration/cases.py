@@ -220,6 +220,7 @@ def score_terms():
         variants = ("math", "fused") if score == "sum" else VARIANTS
         name = f"score-terms-{score}-{mask or 'all'}"
         yield Case(name, DTYPES[n % 3], 64, shape, score, mask, lse=True, variants=variants)
+    yield Case("score-terms-alibi_ends", "bf16", 64, SHAPES[1], "alibi_ends", "causal", lse=True)
     for dtype, shape in (("f32", SHAPES[3]), ("bf16", SHAPES[1])):
         yield Case(f"score-terms-{dtype}-types", dtype, 64, shape, "types", lse=True)
     yield Case("score-terms-negative-scale", "f32", 64, (1, 2, 2, 40, 50), "sum", scale=-0.3, lse=True)

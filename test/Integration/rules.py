@@ -57,7 +57,8 @@ def _alibi_slope(h):
 
 
 SCORES = {
-    "alibi_symmetric": (
+    # The distance by its ends.
+    "alibi_ends": (
         _POSITION
         + _ALIBI_SLOPE
         + """

@@ -46,7 +46,7 @@ TOLERANCE = {
 }
 # These add a large number to the scores, which the unfused variants keep in 16 bits:
 # the spacing of bf16 at the number is the error of exp's argument.
-COARSE_SCORES = {"relative", "alibi", "alibi_symmetric", "alibi_slopes", "minus_120", "minus_490"}
+COARSE_SCORES = {"relative", "alibi", "alibi_symmetric", "alibi_ends", "alibi_slopes", "minus_120", "minus_490"}
 
 
 class Mismatch(Exception):
