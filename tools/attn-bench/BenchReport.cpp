@@ -57,7 +57,8 @@ static std::vector<std::string> getCells(const BenchFile &file,
 
 static std::string describeRun(const BenchFile &file) {
   return llvm::formatv(
-      "{0}, {1}, {2}; {3} rounds in turns, {4}; spread: (p90 - p10) / median; "
+      "{0}, {1}, {2}; {3} rounds in turns, {4}; ratio: the median of the "
+      "rounds'; spread: (p90 - p10) / median; "
       "dense: both products in full, whatever the mask hides",
       file.device, file.target, file.date, file.rounds,
       file.isWarm ? "inputs may be in the cache" : "inputs not in the cache");

@@ -1,6 +1,7 @@
 //===- attn-bench.cpp - Times backends on a grid of attentions ------------===//
 
 #include "../Support/DeviceChoice.h"
+#include "../Support/ShellQuoting.h"
 #include "BenchDiff.h"
 #include "BenchReport.h"
 #include "BenchRunner.h"
@@ -440,7 +441,7 @@ int main(int argc, char **argv) {
       argc, argv,
       "Times backends against each other on a grid of shapes, dtypes and "
       "rules\n");
-  commandLine = llvm::join(llvm::ArrayRef<const char *>(argv, argc), " ");
+  commandLine = joinForShell(llvm::ArrayRef<const char *>(argv, argc));
   auto fail = [](llvm::Error error) {
     llvm::WithColor::error(llvm::errs(), "attn-bench")
         << llvm::toString(std::move(error)) << '\n';

@@ -5,6 +5,7 @@
 #include "../Support/InputModule.h"
 #include "../Support/ProfileOptions.h"
 #include "../Support/RemarkFile.h"
+#include "../Support/ShellQuoting.h"
 #include "../Support/Verifier.h"
 #include "attn/Compiler/Explain.h"
 #include "attn/Compiler/LoadedProgram.h"
@@ -628,7 +629,7 @@ static int runCommand(llvm::ArrayRef<const char *> arguments) {
         << llvm::toString(std::move(error)) << '\n';
     return code;
   };
-  commandLine = llvm::join(arguments, " ");
+  commandLine = joinForShell(arguments);
   if (llvm::Error error = showOptions.parse())
     return fail(std::move(error), kMalformedOption);
   if (llvm::Error error = checkOptions())

@@ -5,6 +5,12 @@
 // COMMAND: naive (cpu): 5 kernels + 1 copy
 // COMMAND-NEXT: inplace (cpu): 5 kernels
 // COMMAND: made by: {{.*}}attn-run {{.*}}profile.mlir --target=cpu --variant=all
+// What made a profile can be typed again.
+// RUN: attn-run %s --target=cpu --repeat=1 --shapes=1x2x70x16,1x2x70x16,1x2x70x16 --profile --expect='time<100s' > %t.first
+// RUN: sed -n 's/^  made by: //p' %t.first > %t.sh
+// RUN: sh %t.sh | FileCheck %s --check-prefix=AGAIN
+// AGAIN: made by: {{.*}} '--expect=time<100s'
+// AGAIN: guesses: all right
 // RUN: sed '1,/^$/d' %t.out > %t.shown
 // RUN: attn-prof %t.json --layers=4 | diff %t.shown -
 // RUN: %python %S/Inputs/check_profile.py %t.json %t.trace.json
