@@ -127,6 +127,7 @@ llvm::Error Program::loadCode(Manifest manifest, const CachedModule &module,
   }
   if (module.images.size() != 1)
     return llvm::createStringError("the CPU takes one object");
+  HostWorkTimer timer(HostWork::Load);
   auto jit = CpuJit::load(module.images.front());
   if (!jit)
     return jit.takeError();
@@ -135,7 +136,12 @@ llvm::Error Program::loadCode(Manifest manifest, const CachedModule &module,
   code.lookup = [jit = cpu.get()](llvm::StringRef name) {
     return jit->lookup(name);
   };
-  return keep(Executable::create(std::move(manifest), code, device));
+  // The object is linked when its first kernel is looked up.
+  if (llvm::Error error =
+          keep(Executable::create(std::move(manifest), code, device)))
+    return error;
+  timer.finish(executable->getManifest().entry);
+  return llvm::Error::success();
 }
 
 llvm::Expected<std::unique_ptr<Program>> Program::load(ProgramSource source,

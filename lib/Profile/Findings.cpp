@@ -430,8 +430,8 @@ static void checkFirstCall(const RuleInput &input,
       llvm::formatv("First call slow: it took {0}, {1} times a later one",
                     formatDuration(*first), formatRatio(*first / later));
   llvm::SmallVector<std::string> parts;
-  for (HostActivity activity :
-       {HostActivity::Lookup, HostActivity::Compile, HostActivity::Plan})
+  for (HostActivity activity : {HostActivity::Lookup, HostActivity::Compile,
+                                HostActivity::Load, HostActivity::Plan})
     if (auto found = input.summary.setup.find(activity);
         found != input.summary.setup.end())
       parts.push_back(llvm::formatv("{0} {1}", getName(activity),

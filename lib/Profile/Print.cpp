@@ -219,8 +219,8 @@ static void printHost(llvm::raw_ostream &os, const RegionProfile &region,
     if (isGPU || activity != HostActivity::Launch)
       parts.push_back(llvm::formatv("{0} {1} x {2}", getName(activity),
                                     host.count, formatDuration(host.medianUs)));
-  for (HostActivity activity :
-       {HostActivity::Lookup, HostActivity::Compile, HostActivity::Plan})
+  for (HostActivity activity : {HostActivity::Lookup, HostActivity::Compile,
+                                HostActivity::Load, HostActivity::Plan})
     if (auto found = summary.setup.find(activity); found != summary.setup.end())
       before.push_back(llvm::formatv("{0} {1}", getName(activity),
                                      formatDuration(found->second.totalUs)));

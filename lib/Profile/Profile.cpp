@@ -19,7 +19,7 @@ static constexpr int64_t kVersion = 1;
 static constexpr llvm::StringLiteral kDeviceActivities[] = {
     "kernel", "copy", "upload", "download", "memset"};
 static constexpr llvm::StringLiteral kHostActivities[] = {
-    "lookup", "compile", "plan", "launch", "wait"};
+    "lookup", "compile", "load", "plan", "launch", "wait"};
 
 llvm::StringRef attn::getName(DeviceActivity activity) {
   return kDeviceActivities[static_cast<unsigned>(activity)];

@@ -105,6 +105,8 @@ static HostActivity getActivity(HostWork work) {
     return HostActivity::Lookup;
   case HostWork::Compile:
     return HostActivity::Compile;
+  case HostWork::Load:
+    return HostActivity::Load;
   case HostWork::Plan:
     return HostActivity::Plan;
   }

@@ -101,12 +101,15 @@ llvm::Error Executable::addModule(std::unique_ptr<LoadedModule> module,
 
 llvm::Error Executable::loadPart(unsigned part) const {
   for (bool isRemade = false;; isRemade = true) {
+    HostWorkTimer timer(HostWork::Load);
     auto module = device.load({source->getImage(part), /*lookup=*/nullptr});
     llvm::Error error =
         module ? addModule(std::move(*module), part) : module.takeError();
-    // What is refused, too, may be right, on a device that has failed before.
-    if (!error)
+    if (!error) {
+      timer.finish(manifest.entry);
+      // What is refused, too, may be right, on a device that has failed before.
       return isRemade ? source->make(part) : llvm::Error::success();
+    }
     if (llvm::Error final = source->remake(part, std::move(error)))
       return final;
   }

@@ -27,7 +27,7 @@ enum class DeviceActivity { Kernel, Copy, Upload, Download, Memset };
 llvm::StringRef getName(DeviceActivity activity);
 
 /// What the host does.
-enum class HostActivity { Lookup, Compile, Plan, Launch, Wait };
+enum class HostActivity { Lookup, Compile, Load, Plan, Launch, Wait };
 llvm::StringRef getName(HostActivity activity);
 
 /// How a kernel was launched and what it takes of a multiprocessor. Registers

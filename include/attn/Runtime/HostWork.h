@@ -14,9 +14,9 @@ namespace attn {
 struct BoundPlan;
 struct TensorView;
 
-/// Look for a compiled kernel in memory or on disk, compile one, and evaluate a
-/// plan for tensors of given shapes and strides.
-enum class HostWork { Lookup, Compile, Plan };
+/// Look for a compiled kernel in memory or on disk, compile one, load its
+/// machine code, and evaluate a plan for tensors of given shapes and strides.
+enum class HostWork { Lookup, Compile, Load, Plan };
 
 /// What a Launcher has enqueued.
 struct LaunchedForward {

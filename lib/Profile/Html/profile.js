@@ -227,7 +227,7 @@ function describeHost(summary, origin) {
   // A CPU's launch is the kernel itself.
   const now = Object.entries(summary.host).filter(([kind]) => isGPU || kind !== "launch")
     .map(([kind, host]) => `${kind} ${host.count} x ${duration(host.median_us)}`);
-  const before = ["lookup", "compile", "plan"].filter((kind) => summary.setup[kind])
+  const before = ["lookup", "compile", "load", "plan"].filter((kind) => summary.setup[kind])
     .map((kind) => `${kind} ${duration(summary.setup[kind].total_us)}`);
   if (known(summary.first_call_us)) before.push(`first call ${duration(summary.first_call_us)}`);
   if (origin) before.push("code " + (origin === "compiled" ? origin : `from ${origin}`));

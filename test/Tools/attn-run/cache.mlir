@@ -3,10 +3,10 @@
 // RUN: env ATTNC_CACHE_DIR=%t attn-run %s --entry=plain --target=cpu --repeat=1 --shapes=1x2x70x16,1x2x70x16,1x2x70x16 --verify --profile | FileCheck %s --check-prefix=MISS
 // RUN: env ATTNC_CACHE_DIR=%t attn-run %s --entry=plain --target=cpu --repeat=1 --shapes=1x2x70x16,1x2x70x16,1x2x70x16 --verify --profile | FileCheck %s --check-prefix=HIT
 // MISS: fused (cpu): {{.*}}e-07{{$}}
-// MISS: before that: {{.*}}compile {{.*}}, code compiled
+// MISS: before that: {{.*}}compile {{.*}}, load {{.*}}, code compiled
 // HIT: fused (cpu): {{.*}}e-07{{$}}
 // HIT-NOT: compile {{.*}}
-// HIT: before that: {{.*}}, code from disk
+// HIT: before that: lookup {{.*}}, load {{.*}}, plan {{.*}}, code from disk
 
 // Another variant is another entry on disk.
 // RUN: env ATTNC_CACHE_DIR=%t attn-run %s --entry=plain --variant=naive --target=cpu --repeat=0 --shapes=1x2x70x16,1x2x70x16,1x2x70x16
