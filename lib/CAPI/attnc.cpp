@@ -50,6 +50,11 @@ const char *attnc_last_error(void) { return getLastError().c_str(); }
 
 llvm::Expected<KernelOptions> capi::getOptions(const attnc_options *caller) {
   attnc_options given = {};
+  // One that wasn't set would leave all that was out.
+  if (caller && caller->size < sizeof(caller->size))
+    return llvm::createStringError("attnc_options::size is " +
+                                   llvm::Twine(caller->size) +
+                                   "; set it to sizeof(attnc_options)");
   if (caller)
     std::memcpy(&given, caller, std::min(caller->size, sizeof(given)));
   KernelOptions options;

@@ -76,8 +76,36 @@ getSequenceArguments(const AttentionSpec &spec) {
            {"block_table", spec.pageSize.has_value(), 2}}};
 }
 
+/// No operation takes null for a value.
+static LogicalResult setRules(mlir::attn::AttentionOp attention,
+                              const AttentionSpec &spec) {
+  LogicalResult result = success();
+  auto refuse = [&](llvm::StringRef why) {
+    result = mlir::emitError(attention.getLoc(), why);
+  };
+  if (spec.scoreMod)
+    mlir::attn::setScoreMod(attention, [&](ImplicitLocOpBuilder &builder,
+                                           Value score,
+                                           const mlir::attn::ModIndices &at) {
+      if (Value changed = spec.scoreMod(builder, score, at))
+        return changed;
+      refuse("scoreMod returned no value; return the score");
+      return score;
+    });
+  if (spec.maskMod)
+    mlir::attn::setMaskMod(attention, [&](ImplicitLocOpBuilder &builder,
+                                          const mlir::attn::ModIndices &at) {
+      if (Value visible = spec.maskMod(builder, at))
+        return visible;
+      refuse("maskMod returned no value; return whether the key is "
+             "visible");
+      return at.query;
+    });
+  return result;
+}
+
 /// func @attention(q, k, v, captures..., [sink,] [scales,] sequences..., o
-/// [, lse]) with one attn.attention.
+/// [, lse]) with one attn.attention. Null where a rule is none, with an error.
 static OwningOpRef<ModuleOp> buildModule(const AttentionSpec &spec,
                                          MLIRContext &context) {
   auto location =
@@ -167,10 +195,8 @@ static OwningOpRef<ModuleOp> buildModule(const AttentionSpec &spec,
       spec.scale ? builder.getF32FloatAttr(*spec.scale) : FloatAttr(),
       /*schedule=*/{}, /*short_schedules=*/{});
   attention.setBatchInvariant(spec.batchInvariant);
-  if (spec.scoreMod)
-    mlir::attn::setScoreMod(attention, spec.scoreMod);
-  if (spec.maskMod)
-    mlir::attn::setMaskMod(attention, spec.maskMod);
+  if (failed(setRules(attention, spec)))
+    return nullptr;
   builder.setInsertionPointToEnd(body);
   func::ReturnOp::create(builder, attention.getResults());
   return module;
@@ -186,7 +212,7 @@ llvm::Expected<std::string> AttentionSpec::print() const {
   context.loadAllAvailableDialects();
   ::attn::ErrorCollector errors(context);
   OwningOpRef<ModuleOp> module = buildModule(*this, context);
-  if (failed(verify(*module)))
+  if (!module || failed(verify(*module)))
     return errors.takeError("the operator isn't valid");
   std::string text;
   llvm::raw_string_ostream(text) << *module;

@@ -225,6 +225,12 @@ static llvm::Expected<Expectation> parseExpectation(llvm::StringRef text) {
   if (value.empty() || expectation.comparison != Expectation::Comparison::Equal)
     return malformed(expectation, "'" + expectation.key +
                                       "' is a word, which can only be =");
+  // A mistyped one would only be wrong, after all has run.
+  if (expectation.key == "bound" &&
+      !value.equals_insensitive(getName(Bound::Compute)) &&
+      !value.equals_insensitive(getName(Bound::Memory)))
+    return malformed(expectation, "'bound' is compute or memory, not '" +
+                                      expectation.word + "'");
   return expectation;
 }
 

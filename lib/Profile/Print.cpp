@@ -342,8 +342,44 @@ static void printComparison(llvm::raw_ostream &os, const ProfileFile &file,
     os << "* of the calls, (p90 - p10) / median\n";
 }
 
-bool attn::printProfile(llvm::raw_ostream &os, const ProfileFile &file,
-                        const PrintOptions &options) {
+//===----------------------------------------------------------------------===//
+// Text for a terminal
+//===----------------------------------------------------------------------===//
+
+/// Names may hold anything. Line breaks would tear tables apart, and a terminal
+/// obeys other control characters.
+static void clean(std::string &text) {
+  for (char &c : text)
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f')
+      c = ' ';
+}
+
+static void clean(ProfileFile &file) {
+  clean(file.environment.device);
+  clean(file.command);
+  for (RegionProfile &region : file.regions) {
+    clean(region.name);
+    for (std::string &note : region.notes)
+      clean(note);
+    for (std::string &name : region.names)
+      clean(name);
+    for (KernelFacts &facts : region.facts)
+      clean(facts.name);
+  }
+}
+
+bool attn::printProfile(llvm::raw_ostream &os, const ProfileFile &original,
+                        const PrintOptions &given) {
+  ProfileFile file = original;
+  clean(file);
+  PrintOptions options = given;
+  clean(options.baseline);
+  std::vector<Expectation> expectations = given.expectations.vec();
+  for (Expectation &expectation : expectations) {
+    clean(expectation.region);
+    clean(expectation.text);
+  }
+  options.expectations = expectations;
   printEnvironment(os, file);
   size_t wrong = 0;
   for (const RegionProfile &region : file.regions)

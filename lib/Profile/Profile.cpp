@@ -110,18 +110,34 @@ bool fromJSON(const json::Value &value, Sizes &sizes, json::Path path) {
   llvm::copy(elements, sizes.array.begin());
   return true;
 }
+
+/// Bytes and the like.
+struct Count {
+  std::optional<int64_t> &value;
+};
+
+bool fromJSON(const json::Value &value, Count &count, json::Path path) {
+  if (!json::fromJSON(value, count.value, path))
+    return false;
+  if (!count.value || *count.value >= 0)
+    return true;
+  path.report("expected a number that isn't negative");
+  return false;
+}
 } // namespace
 
 static bool fromJSON(const json::Value &value, LaunchConfig &launch,
                      json::Path path) {
   json::ObjectMapper mapper(value, path);
   Sizes grid{launch.grid}, block{launch.block}, cluster{launch.cluster};
+  Count registers{launch.registers}, staticShared{launch.staticSharedBytes},
+      dynamicShared{launch.dynamicSharedBytes}, local{launch.localBytes};
   return mapper && mapper.map("grid", grid) && mapper.map("block", block) &&
          mapper.map("cluster", cluster) &&
-         mapper.map("registers", launch.registers) &&
-         mapper.map("static_smem_bytes", launch.staticSharedBytes) &&
-         mapper.map("dynamic_smem_bytes", launch.dynamicSharedBytes) &&
-         mapper.map("local_bytes", launch.localBytes);
+         mapper.mapOptional("registers", registers) &&
+         mapper.mapOptional("static_smem_bytes", staticShared) &&
+         mapper.mapOptional("dynamic_smem_bytes", dynamicShared) &&
+         mapper.mapOptional("local_bytes", local);
 }
 
 /// Maps a number that others are divided by or multiplied with: what is far
@@ -140,8 +156,10 @@ static bool mapMeasured(json::ObjectMapper &mapper, llvm::StringLiteral field,
 static bool fromJSON(const json::Value &value, KernelFacts &facts,
                      json::Path path) {
   json::ObjectMapper mapper(value, path);
+  Count bytes{facts.bytes}, flops{facts.flops};
   return mapper && mapper.map("name", facts.name) &&
-         mapper.map("bytes", facts.bytes) && mapper.map("flops", facts.flops) &&
+         mapper.mapOptional("bytes", bytes) &&
+         mapper.mapOptional("flops", flops) &&
          mapper.mapOptional("dense", facts.isDense) &&
          mapper.mapOptional("path", facts.path) &&
          mapper.mapOptional("path_source", facts.pathSource) &&
@@ -331,6 +349,8 @@ namespace attn {
 static bool fromJSON(const json::Value &value, RegionProfile &region,
                      json::Path path) {
   json::ObjectMapper mapper(value, path);
+  Count minBytes{region.minBytes},
+      intermediateBytes{region.maxIntermediateBytes};
   return mapper && mapper.map("name", region.name) &&
          mapper.mapOptional("target", region.target) &&
          mapper.map("source", region.source) &&
@@ -341,8 +361,8 @@ static bool fromJSON(const json::Value &value, RegionProfile &region,
          mapper.map("names", region.names) &&
          mapper.map("launches", region.launches) &&
          mapper.mapOptional("facts", region.facts) &&
-         mapper.map("min_bytes", region.minBytes) &&
-         mapper.map("max_intermediate_bytes", region.maxIntermediateBytes) &&
+         mapper.mapOptional("min_bytes", minBytes) &&
+         mapper.mapOptional("max_intermediate_bytes", intermediateBytes) &&
          mapper.map("mask_map", region.maskMap) &&
          readRecords(*value.getAsObject(), "device", region, region.device,
                      path) &&

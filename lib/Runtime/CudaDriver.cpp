@@ -20,8 +20,8 @@ static llvm::Error loadSymbols(Driver &driver) {
       llvm::sys::DynamicLibrary::getPermanentLibrary("libcuda.so.1", &reason);
   if (!library.isValid())
     return llvm::createStringError(
-        "no CUDA driver on this machine: install NVIDIA's driver, or use "
-        "--target=cpu (" +
+        "no CUDA driver on this machine: install NVIDIA's driver, or use the "
+        "target cpu (" +
         reason + ")");
 #define ATTN_CUDA_LOAD(name, symbol, ...)                                      \
   if (llvm::Error error =                                                      \

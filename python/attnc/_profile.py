@@ -56,8 +56,7 @@ class Profile:
 
     def save_report(self, path, guesses=None, layers=0):
         """A page with charts, in one file; guesses and layers as for show_guesses()."""
-        expect = None if guesses is None else guesses.encode()
-        text = library.attnc_profile_report(self._text, len(self._text), expect, layers)
+        text = library.attnc_profile_report(self._text, len(self._text), _encode_guesses(guesses), layers)
         if text is None:
             raise last_error()
         _write(path, text)
@@ -67,7 +66,7 @@ class Profile:
         text = library.attnc_profile_show(
             self._text,
             len(self._text),
-            None if guesses is None else guesses.encode(),
+            _encode_guesses(guesses),
             layers,
             ctypes.byref(all_right),
         )
@@ -129,6 +128,14 @@ def _phase(profiler, name, call, count):
     _check(library.attnc_profiler_end_phase(profiler, count))
 
 
+def _encode_guesses(guesses):
+    if guesses is None:
+        return None
+    if not isinstance(guesses, str):
+        raise TypeError(f"guesses must be a string such as 'kernels=1,copies=0', not {type(guesses).__name__}")
+    return guesses.encode()
+
+
 def _check(status):
     if status:
         raise last_error()
@@ -136,7 +143,7 @@ def _check(status):
 
 def _write(path, data):
     """Whole or not at all; devices and pipes are written as they are."""
-    path = os.path.realpath(path)
+    path = os.path.realpath(os.fsdecode(path))
     if os.path.exists(path) and not os.path.isfile(path):
         with open(path, "wb", buffering=0) as file:
             file.write(data)

@@ -697,7 +697,7 @@ class ProfileTest(unittest.TestCase):
     def test_saves(self):
         profile = self.profile()
         with tempfile.TemporaryDirectory() as folder:
-            profile.save(os.path.join(folder, "p.json"))
+            profile.save(os.fsencode(os.path.join(folder, "p.json")))
             with open(os.path.join(folder, "p.json")) as file:
                 self.assertEqual(json.load(file), profile.data)
             profile.save_trace(os.path.join(folder, "t.json"))
@@ -739,6 +739,8 @@ class ProfileTest(unittest.TestCase):
         self.assertIn("nothing was seen on the device", str(profile))
         with self.assertRaisesRegex(attnc.AttncError, "unknown key 'kernel'"):
             profile.expect("kernel=1")
+        with self.assertRaisesRegex(TypeError, "guesses must be a string such as .*, not int"):
+            profile.expect(3)
         with self.assertRaisesRegex(ValueError, "repeat needs to be an integer of 1 or more"):
             attnc.profile(lambda: None, repeat=0)
         for function in (None, {}, {1: print}, {"name": "print"}):

@@ -135,6 +135,17 @@ TEST(AttentionSpecTest, RefusesWhatIsNoAttention) {
   EXPECT_TRUE(
       contains(getErrorOf([](AttentionSpec &spec) { spec.numKVHeads = 0; }),
                "numKVHeads must be positive, not 0"));
+  EXPECT_TRUE(contains(
+      getErrorOf([](AttentionSpec &spec) {
+        spec.maskMod = [](auto &, const auto &) { return mlir::Value(); };
+      }),
+      "error: maskMod returned no value; return whether the key is visible"));
+  EXPECT_TRUE(contains(getErrorOf([](AttentionSpec &spec) {
+                         spec.scoreMod = [](auto &, auto, const auto &) {
+                           return mlir::Value();
+                         };
+                       }),
+                       "error: scoreMod returned no value; return the score"));
   EXPECT_TRUE(
       contains(getErrorOf([](AttentionSpec &spec) { spec.numKVHeads = 3; }),
                "error: 'attn.attention' op"));

@@ -93,6 +93,9 @@ TEST(ExpectationsTest, RefusesWhatIsMalformed) {
   EXPECT_EQ(check("bound<compute").second,
             "--expect: 'bound<compute': 'bound' is a word, which can only be "
             "=");
+  EXPECT_EQ(check("bound=memroy").second,
+            "--expect: 'bound=memroy': 'bound' is compute or memory, not "
+            "'memroy'");
   EXPECT_THAT(check("path=").second, testing::HasSubstr("is a word"));
   EXPECT_THAT(check("kernels=1,").second, testing::HasSubstr("''"));
 }

@@ -53,6 +53,15 @@ TEST(PrintTest, GuessesAboutWhatDidNotRunAreWrong) {
                                        "wrong\nguesses: 1 wrong\n"));
 }
 
+TEST(PrintTest, KeepsNamesInTheirLines) {
+  RegionBuilder builder("a\nb");
+  builder.kernel("kernel<\"\x1b[31m\n\t\">", 20);
+  const std::string text = print(builder);
+  EXPECT_THAT(text, HasSubstr("a b (sm_90a)"));
+  EXPECT_THAT(text, HasSubstr("  kernel<\" [31m  \">  "));
+  EXPECT_FALSE(llvm::StringRef(text).contains('\x1b'));
+}
+
 TEST(PrintTest, SaysThatNothingWasSeen) {
   EXPECT_THAT(print(RegionBuilder("empty")),
               HasSubstr("empty (sm_90a): times by cupti\n"

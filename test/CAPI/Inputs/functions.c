@@ -108,6 +108,8 @@ static void test_options(void) {
   bad.size = sizeof bad.size;
   bad.target = "sm_1";
   attnc_release(attnc_compile(module, LENGTH, &bad));
+  bad.size = 0;
+  NULLS(attnc_compile(module, LENGTH, &bad), "set it to sizeof");
   bad = options;
   bad.variant = "math";
   bad.cache_dir = "/dev/null/none";
