@@ -256,6 +256,8 @@ def captures():
         yield Case(name, dtype, dim, shape, score, mask, lse=n % 2 == 0, static=n % 7 == 3, variants=variants)
     for n in (16, 40):
         yield Case(f"captures-mask-padding-{n}", "f32", 32, (1, 1, 1, n, n), mask="keep_11qk_i1", lse=True)
+    for dtype in DTYPES:
+        yield Case(f"captures-{dtype}-mask-of-floats", dtype, 64, (1, 6, 2, 300, 450), mask="heads_by_float", lse=True)
     # Nothing to read. Naive's copy for the mask has no bytes, and isn't made.
     none = ("inplace", "math", "fused")
     yield Case("captures-no-keys", "f32", 32, (2, 2, 2, 5, 0), "bias_b11k_f32", "documents", lse=True, variants=none)

@@ -995,6 +995,24 @@ def source(
     returned = "%result#0, %result#1" if lse else "%result"
     return text + f"  return {returned} : {types}\n}}\n"
 
+MASKS.update(
+    {
+        # Heads of small weight are causal, the others see everything.
+        "heads_by_float": (
+            _POSITION
+            + """
+      %limit = arith.constant 0.25 : f32
+      %weight = attn.capture_load %weights[%h] : {weights} -> f32
+      %square = arith.mulf %weight, %weight : f32
+      %c0 = arith.cmpf ogt, %square, %limit : f32
+      %c1 = arith.cmpi sle, %kv_idx, %pos : i32
+      %r = arith.ori %c0, %c1 : i1""",
+            lambda b, h, i, j, nq, nk, weights: (weights[h] ** 2 > 0.25) | (j <= i + nk - nq),
+            {"weights": Capture("f32", ("h",), lambda random, shape, case: np.arange(shape[0]) / 4)},
+        ),
+    }
+)
+
 SCORES.update(
     {
         # Every third query sees nothing, by a score of -inf.

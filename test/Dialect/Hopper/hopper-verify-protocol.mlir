@@ -18,6 +18,47 @@
 !pending = !hopper.pending<tensor<64x64xf32>>
 !numbers = !hopper.ring<2 x tensor<1xi32>>
 
+!floats = memref<?xf32>
+
+// Both roles decide by the same float whether there are tiles. Folders have no
+// rsqrt, which is some number then.
+// CHECK-LABEL: tile.kernel @floats
+tile.kernel @floats(%k: !mem, %f: !floats) attributes {num_warps = 8 : i32} {
+  %ring = hopper.create_ring : !ring
+  hopper.warp_specialize(%k, %f, %ring : !mem, !floats, !ring)
+    producer registers(24) (%b: !mem, %g: !floats, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %c1 = arith.constant 1 : i32
+      %c8 = arith.constant 8 : i32
+      %limit = arith.constant 3.0 : f32
+      %x = tile.gather %g[%c1] : !floats, (i32) -> f32
+      %y = math.rsqrt %x : f32
+      %sum = arith.addf %x, %y : f32
+      %any = arith.cmpf olt, %sum, %limit : f32
+      %n = arith.select %any, %c8, %c0 : i32
+      scf.for %i = %c0 to %n step %c1 : i32 {
+        %slot = hopper.acquire %r[%i] : !ring
+        hopper.tma_load %b[%i, %c0] to %slot : !mem, <!tile>
+        hopper.commit %slot : <!tile>
+      }
+    } consumer warpgroups(1) registers(240) (%b: !mem, %g: !floats, %r: !ring) {
+      %c0 = arith.constant 0 : i32
+      %c1 = arith.constant 1 : i32
+      %c8 = arith.constant 8 : i32
+      %limit = arith.constant 3.0 : f32
+      %x = tile.gather %g[%c1] : !floats, (i32) -> f32
+      %y = math.rsqrt %x : f32
+      %sum = arith.addf %x, %y : f32
+      %any = arith.cmpf olt, %sum, %limit : f32
+      %n = arith.select %any, %c8, %c0 : i32
+      scf.for %i = %c0 to %n step %c1 : i32 {
+        %slot = hopper.wait %r[%i] : !ring
+        hopper.release %slot : <!tile>
+      }
+    }
+  tile.return
+}
+
 // As many tiles as the second memref has blocks of 64 rows.
 // CHECK-LABEL: tile.kernel @count
 tile.kernel @count(%q: !mem, %k: !mem) attributes {num_warps = 8 : i32} {

@@ -5,6 +5,7 @@
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
+#include "llvm/Support/xxhash.h"
 #include <variant>
 
 using namespace mlir;
@@ -119,7 +120,7 @@ private:
         add(region->front().getTerminator()->getOperand(index));
     } else if (op->getNumRegions() == 0 && !isProtocolOp(op)) {
       for (Value operand : op->getOperands())
-        if (operand.getType().isIntOrIndex())
+        if (operand.getType().isIntOrIndexOrFloat())
           add(operand);
     }
   }
@@ -161,9 +162,8 @@ struct ProductRef {
   }
 };
 
-/// Unknown, an integer, a slot or a pending product.
-using RoleValue =
-    std::variant<std::monostate, IntegerAttr, TileRef, ProductRef>;
+/// Unknown, a number, a slot or a pending product.
+using RoleValue = std::variant<std::monostate, Attribute, TileRef, ProductRef>;
 
 /// The numbers that the producer puts, by ring and tile.
 using RingNumbers =
@@ -222,7 +222,7 @@ private:
   RoleValue get(Value value) { return state.values.lookup(value); }
   void set(Value value, RoleValue known) { state.values[value] = known; }
   void setInt(Value value, int64_t number) {
-    set(value, getInteger(value.getType(), number));
+    set(value, Attribute(getInteger(value.getType(), number)));
   }
 
   /// Copies values that matter. Targets may be among the sources.
@@ -235,13 +235,20 @@ private:
       set(target, known);
   }
 
-  std::optional<int64_t> lookupInt(Value value) {
+  /// An integer or a float; null if it isn't known.
+  Attribute lookupNumber(Value value) {
     RoleValue known = get(value);
-    if (auto *attr = std::get_if<IntegerAttr>(&known))
-      return value.getType().isInteger(1)
-                 ? int64_t(attr->getValue().getZExtValue())
-                 : attr->getValue().getSExtValue();
-    return std::nullopt;
+    auto *attr = std::get_if<Attribute>(&known);
+    return attr ? *attr : Attribute();
+  }
+
+  std::optional<int64_t> lookupInt(Value value) {
+    auto attr = dyn_cast_or_null<IntegerAttr>(lookupNumber(value));
+    if (!attr)
+      return std::nullopt;
+    return value.getType().isInteger(1)
+               ? int64_t(attr.getValue().getZExtValue())
+               : attr.getValue().getSExtValue();
   }
 
   InFlightDiagnostic emitUnknown(Operation *op) {
@@ -394,10 +401,10 @@ private:
   }
 
   //===--------------------------------------------------------------------===//
-  // Integers
+  // Numbers
   //===--------------------------------------------------------------------===//
 
-  /// Integer arithmetic folds; whatever doesn't is unknown.
+  /// Arithmetic folds; whatever doesn't is unknown.
   LogicalResult runScalar(Operation *op) {
     if (slice.isActive(op))
       return op->emitOpError("can't contain operations on rings or products; "
@@ -428,21 +435,43 @@ private:
            lookupInt(op->getOperand(1)) == 0;
   }
 
-  /// Memory that nobody writes: some number that is the same for both roles,
-  /// below, at and beyond the lengths. An index that isn't known (of a problem
-  /// without batches, say) is taken for 0.
+  /// Memory that nobody writes: some number that is the same for both roles. An
+  /// index that isn't known (of a problem without batches, say) is taken for 0.
   void runGather(tile::GatherOp op) {
-    auto type = dyn_cast<IntegerType>(op.getType());
     auto source = dyn_cast<BlockArgument>(op.getSource());
-    if (!type || !source)
+    if (!op.getType().isIntOrFloat() || !source)
       return;
     uint64_t hash = source.getArgNumber();
     for (Value index : op.getIndices())
       hash = hash * 31 + lookupInt(index).value_or(0) + 1;
+    setSome(op.getResult(), hash);
+  }
+
+  /// What folders don't know of floats, as most functions: of numbers that are
+  /// known, some number that is the same for both roles.
+  void runFunction(Operation *op) {
+    if (!op->getNumOperands() || !op->getResult(0).getType().isIntOrFloat())
+      return;
+    uint64_t hash = llvm::xxh3_64bits(op->getName().getStringRef());
+    for (Value operand : op->getOperands()) {
+      auto number = dyn_cast_or_null<FloatAttr>(lookupNumber(operand));
+      if (!number)
+        return;
+      hash = hash * 31 + number.getValue().bitcastToAPInt().getZExtValue();
+    }
+    setSome(op->getResult(0), hash);
+  }
+
+  /// A number for `hash`, below, at or beyond the lengths.
+  void setSome(Value value, uint64_t hash) {
     int64_t limit = 2 * std::max(sample->querySize, sample->otherSize) + 1;
-    unsigned width = type.getWidth();
+    int64_t number = hash * 7919 % limit;
+    Type type = value.getType();
+    if (isa<FloatType>(type))
+      return set(value, Attribute(FloatAttr::get(type, double(number))));
+    unsigned width = type.getIntOrFloatBitWidth();
     int64_t max = width == 1 ? 1 : llvm::maxIntN(width);
-    setInt(op.getResult(), std::min<int64_t>(hash * 7919 % limit, max));
+    setInt(value, std::min(number, max));
   }
 
   void fold(Operation *op) {
@@ -454,22 +483,21 @@ private:
     RoleValue value;
     if (isFolded && results.size() == 1) {
       if (auto attr = dyn_cast<Attribute>(results[0])) {
-        if (auto integer = dyn_cast<IntegerAttr>(attr))
-          value = integer;
+        if (isa<IntegerAttr, FloatAttr>(attr))
+          value = attr;
       } else {
         value = get(cast<Value>(results[0]));
       }
     }
     set(op->getResult(0), value);
+    if (!isFolded)
+      runFunction(op);
   }
 
   LogicalResult tryFold(Operation *op, SmallVectorImpl<OpFoldResult> &results) {
     SmallVector<Attribute> operands;
-    for (Value operand : op->getOperands()) {
-      RoleValue known = get(operand);
-      auto *attr = std::get_if<IntegerAttr>(&known);
-      operands.push_back(attr ? Attribute(*attr) : Attribute());
-    }
+    for (Value operand : op->getOperands())
+      operands.push_back(lookupNumber(operand));
     return op->fold(operands, results);
   }
 
