@@ -1,4 +1,5 @@
-// RUN: attn-opt --attn-select-schedule=target=sm_80 %s | FileCheck %s
+// RUN: attn-opt --attn-select-schedule=target=sm_80 %s 2>%t | FileCheck %s
+// RUN: count 0 < %t
 
 // CHECK-LABEL: func.func @from_table
 // CHECK: schedule = #attn.schedule<block_m = {{[0-9]+}}, block_n = {{[0-9]+}}, num_stages = {{[0-9]+}}, num_warps = {{[0-9]+}}>
@@ -59,4 +60,19 @@ func.func @packed_sequences(%x: tensor<1x2x512x64xf16>, %c: tensor<?xi32>) -> te
       cu_q(%c : tensor<?xi32>) cu_k(%c : tensor<?xi32>)
       outs(%x : tensor<1x2x512x64xf16>) -> tensor<1x2x512x64xf16>
   return %r : tensor<1x2x512x64xf16>
+}
+
+// Where a shift goes too far there is no value, which is no error.
+// CHECK-LABEL: func.func @shifted
+// CHECK: schedule = #attn.schedule
+func.func @shifted(%x: tensor<1x2x?x64xf16>) -> tensor<1x2x?x64xf16> {
+  %r = attn.attention
+      ins(%x, %x, %x : tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>)
+      outs(%x : tensor<1x2x?x64xf16>)
+    mask_mod (%b: i32, %h: i32, %i: i32, %j: i32) {
+      %far = arith.shli %j, %i : i32
+      %keep = arith.cmpi sle, %far, %j : i32
+      attn.yield %keep : i1
+    } -> tensor<1x2x?x64xf16>
+  return %r : tensor<1x2x?x64xf16>
 }

@@ -469,6 +469,21 @@ func.func @divisor(%q: !q) -> !q {
 // -----
 
 !q = tensor<2x4x8x64xf32>
+func.func @shift(%q: !q) -> !q {
+  %r = attn.attention ins(%q, %q, %q : !q, !q, !q) outs(%q : !q)
+    mask_mod (%b: i32, %h: i32, %i: i32, %j: i32) {
+      %width = arith.constant 32 : i32
+      // expected-error@+1 {{'arith.shrsi' op shifts 'i32' by the constant 32; it must be from 0 to 31}}
+      %x = arith.shrsi %j, %width : i32
+      %keep = arith.cmpi eq, %x, %i : i32
+      attn.yield %keep : i1
+    } -> !q
+  return %r : !q
+}
+
+// -----
+
+!q = tensor<2x4x8x64xf32>
 func.func @f64(%q: !q) -> !q {
   %r = attn.attention ins(%q, %q, %q : !q, !q, !q) outs(%q : !q)
     score_mod (%s: f32, %b: i32, %h: i32, %i: i32, %j: i32) {

@@ -433,15 +433,34 @@ static LogicalResult verifyCaptureSizes(AttentionOp op) {
   return failure(result.wasInterrupted());
 }
 
-static LogicalResult verifyDivisors(AttentionOp op) {
+static LogicalResult verifyDivisor(Operation *op) {
+  if (!isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp,
+           arith::FloorDivSIOp, arith::CeilDivSIOp, arith::CeilDivUIOp>(op) ||
+      !matchPattern(op->getOperand(1), m_Zero()))
+    return success();
+  return op->emitOpError("divides by the constant 0");
+}
+
+static LogicalResult verifyShift(Operation *op) {
+  APInt amount;
+  if (!isa<arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp>(op) ||
+      !matchPattern(op->getOperand(1), m_ConstantInt(&amount)))
+    return success();
+  Type type = op->getOperand(0).getType();
+  unsigned width = type.isIndex() ? IndexType::kInternalStorageBitWidth
+                                  : type.getIntOrFloatBitWidth();
+  if (amount.ult(width))
+    return success();
+  return op->emitOpError("shifts ")
+         << type << " by the constant " << amount.getSExtValue()
+         << "; it must be from 0 to " << width - 1;
+}
+
+/// Refuses arithmetic that never has a value.
+static LogicalResult verifyConstantOperands(AttentionOp op) {
   WalkResult result = op.walk([](Operation *inner) {
-    if (!isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp,
-             arith::FloorDivSIOp, arith::CeilDivSIOp, arith::CeilDivUIOp>(
-            inner) ||
-        !matchPattern(inner->getOperand(1), m_Zero()))
-      return WalkResult::advance();
-    inner->emitOpError("divides by the constant 0");
-    return WalkResult::interrupt();
+    return WalkResult(success(succeeded(verifyDivisor(inner)) &&
+                              succeeded(verifyShift(inner))));
   });
   return failure(result.wasInterrupted());
 }
@@ -460,7 +479,7 @@ LogicalResult AttentionOp::verifyRegions() {
   if (hasMaskMod() && failed(verifyModRegion(getMaskMod(), "mask_mod", maskArgs,
                                              i1, isAttnModOp)))
     return failure();
-  if (failed(verifyDivisors(*this)))
+  if (failed(verifyConstantOperands(*this)))
     return failure();
   return verifyCaptureSizes(*this);
 }

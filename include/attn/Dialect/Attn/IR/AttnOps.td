@@ -57,7 +57,8 @@ def AttentionOp : Attn_Op<"attention", [
     1/sqrt(Dqk); any finite value is legal. `mask_mod` and `score_mod` get
     their indices as i32; `h` is the query head. Their bodies are pure scalar
     `arith` and `math` on i1, i8, i16, i32, i64, index, f16, bf16 and f32, don't
-    divide integers by a constant 0, and may ask for the true lengths (`attn.q_len`,
+    divide integers by a constant 0 or shift them by a constant that isn't less
+    than their width, and may ask for the true lengths (`attn.q_len`,
     `attn.kv_len`). The regions are isolated from above, so that folding and CSE
     never tie them to the code around; each capture is one more argument of
     both regions, after the indices, and is read by `attn.capture_load`. A bias
