@@ -354,10 +354,14 @@ LogicalResult AttentionNode::resolveSizes(OnnxValues &values) {
     auto found = values.find(name);
     if (name.empty() || found == values.end() || !found->second.shape)
       continue;
-    const SmallVector<OnnxDim> &shape = *found->second.shape;
+    SmallVector<OnnxDim> &shape = *found->second.shape;
     if (shape.size() != slots.size())
       return emitError() << "'" << name << "' has rank " << shape.size()
                          << "; it must have " << slots.size();
+    // ONNX's shape inference takes symbols for 0 where it adds these up.
+    if (name == get(Output::Scores) &&
+        !(newKeys.isStatic() && (pastKeys.isStatic() || !hasPast())))
+      shape.back() = OnnxDim();
     for (auto [slot, dim] : llvm::zip_equal(slots, shape))
       if (failed(merge(loc, "'" + name + "'", slot, dim)))
         return failure();
