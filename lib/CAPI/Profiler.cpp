@@ -137,20 +137,24 @@ const char *attnc_profiler_save(attnc_profiler *profiler) {
 
 namespace {
 
-/// A saved profile and what is guessed about it.
+/// A saved profile, what is guessed about it, and the layers of the model.
 struct GuessedProfile {
   ProfileFile file;
   std::vector<Expectation> expectations;
+  int64_t layers;
 };
 
 } // namespace
 
-static llvm::Expected<GuessedProfile> parse(llvm::StringRef profile,
-                                            const char *expect) {
+static llvm::Expected<GuessedProfile>
+parse(llvm::StringRef profile, const char *expect, int64_t layers) {
+  if (layers < 0)
+    return llvm::createStringError("layers is " + llvm::Twine(layers) +
+                                   "; a model has 1 or more, 0 is for none");
   llvm::Expected<ProfileFile> file = parseProfile(profile);
   if (!file)
     return file.takeError();
-  GuessedProfile parsed = {std::move(*file), {}};
+  GuessedProfile parsed = {std::move(*file), {}, layers};
   if (!expect)
     return parsed;
   auto expectations = parseExpectations(expect);
@@ -163,10 +167,10 @@ static llvm::Expected<GuessedProfile> parse(llvm::StringRef profile,
   return parsed;
 }
 
-static PrintOptions getOptions(const GuessedProfile &profile, int64_t layers) {
+static PrintOptions getOptions(const GuessedProfile &profile) {
   PrintOptions options;
   options.expectations = profile.expectations;
-  options.layers = layers;
+  options.layers = profile.layers;
   return options;
 }
 
@@ -176,15 +180,14 @@ const char *attnc_profile_show(const char *profile, size_t length,
   if (!isGiven(profile, "profile"))
     return nullptr;
   llvm::Expected<GuessedProfile> parsed =
-      parse(llvm::StringRef(profile, length), expect);
+      parse(llvm::StringRef(profile, length), expect, layers);
   if (!parsed) {
     keep(parsed.takeError());
     return nullptr;
   }
   std::string &text = getText();
   llvm::raw_string_ostream os(text);
-  const bool allRight =
-      printProfile(os, parsed->file, getOptions(*parsed, layers));
+  const bool allRight = printProfile(os, parsed->file, getOptions(*parsed));
   if (all_right)
     *all_right = allRight;
   return text.c_str();
@@ -195,7 +198,7 @@ const char *attnc_profile_report(const char *profile, size_t length,
   if (!isGiven(profile, "profile"))
     return nullptr;
   llvm::Expected<GuessedProfile> parsed =
-      parse(llvm::StringRef(profile, length), expect);
+      parse(llvm::StringRef(profile, length), expect, layers);
   if (!parsed) {
     keep(parsed.takeError());
     return nullptr;
@@ -206,7 +209,7 @@ const char *attnc_profile_report(const char *profile, size_t length,
   }
   std::string &text = getText();
   llvm::raw_string_ostream os(text);
-  writeHtmlReport(os, parsed->file, getOptions(*parsed, layers));
+  writeHtmlReport(os, parsed->file, getOptions(*parsed));
   return text.c_str();
 }
 

@@ -56,7 +56,7 @@ class Profile:
 
     def save_report(self, path, guesses=None, layers=0):
         """A page with charts, in one file; guesses and layers as for show_guesses()."""
-        text = library.attnc_profile_report(self._text, len(self._text), _encode_guesses(guesses), layers)
+        text = library.attnc_profile_report(self._text, len(self._text), _encode_guesses(guesses), _check_layers(layers))
         if text is None:
             raise last_error()
         _write(path, text)
@@ -67,7 +67,7 @@ class Profile:
             self._text,
             len(self._text),
             _encode_guesses(guesses),
-            layers,
+            _check_layers(layers),
             ctypes.byref(all_right),
         )
         if text is None:
@@ -134,6 +134,12 @@ def _encode_guesses(guesses):
     if not isinstance(guesses, str):
         raise TypeError(f"guesses must be a string such as 'kernels=1,copies=0', not {type(guesses).__name__}")
     return guesses.encode()
+
+
+def _check_layers(layers):
+    if not isinstance(layers, int):
+        raise TypeError(f"layers must be an integer, not {type(layers).__name__}")
+    return layers
 
 
 def _check(status):

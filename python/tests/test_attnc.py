@@ -741,6 +741,10 @@ class ProfileTest(unittest.TestCase):
             profile.expect("kernel=1")
         with self.assertRaisesRegex(TypeError, "guesses must be a string such as .*, not int"):
             profile.expect(3)
+        with self.assertRaisesRegex(TypeError, "layers must be an integer, not str"):
+            profile.show(layers="7")
+        with self.assertRaisesRegex(attnc.AttncError, "layers is -7"):
+            profile.show(layers=-7)
         with self.assertRaisesRegex(ValueError, "repeat needs to be an integer of 1 or more"):
             attnc.profile(lambda: None, repeat=0)
         for function in (None, {}, {1: print}, {"name": "print"}):

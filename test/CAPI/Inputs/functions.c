@@ -232,6 +232,7 @@ static void test_profiles(const attnc_kernel *kernel) {
   CHECK(all_right == 1);
   CHECK(attnc_profile_show(saved, strlen(saved), "kernels=2", 2, NULL) != NULL);
   NULLS(attnc_profile_show(saved, strlen(saved), "kernel=1", 0, NULL), "unknown key 'kernel'");
+  NULLS(attnc_profile_show(saved, strlen(saved), NULL, -1, NULL), "layers is -1");
   NULLS(attnc_profile_show(NULL, 1, NULL, 0, NULL), "'profile' is missing");
   NULLS(attnc_profile_show("{", 1, NULL, 0, NULL), "");
   CHECK(attnc_profile_report(saved, strlen(saved), NULL, 0) || strstr(attnc_last_error(), "libjs-chart.js"));
