@@ -154,8 +154,10 @@ static llvm::Expected<CachedModule> deserialize(llvm::StringRef key,
 }
 
 llvm::Expected<CachedModule> DiskCache::read(llvm::StringRef key) const {
+  // Only both flags together keep it from being mapped into memory, where a
+  // file that is cut off meanwhile ends the process (SIGBUS).
   auto buffer = llvm::MemoryBuffer::getFile(getPath(key), /*IsText=*/false,
-                                            /*RequiresNullTerminator=*/false,
+                                            /*RequiresNullTerminator=*/true,
                                             /*IsVolatile=*/true);
   if (!buffer)
     return llvm::createFileError(getPath(key), buffer.getError());

@@ -85,6 +85,21 @@ TEST_F(DiskCacheTest, NeverReturnsADamagedEntry) {
   EXPECT_FALSE(cache.lookup(other));
 }
 
+TEST_F(DiskCacheTest, SurvivesEntriesThatAreCutOffWhileTheyAreRead) {
+  const DiskCache cache(folder);
+  const CachedModule module{"manifest", {std::string(16 << 20, 'x')}};
+  for (int delay = 0; delay < 10; ++delay) {
+    ASSERT_EQ(getError(cache.store(key, module)), "");
+    std::thread cutter([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(delay));
+      write(key, "cut");
+    });
+    auto found = cache.lookup(key);
+    cutter.join();
+    EXPECT_TRUE(!found || found->images == module.images);
+  }
+}
+
 TEST_F(DiskCacheTest, RemovesTheLeastRecentlyUsed) {
   const std::string image(1000, 'x');
   auto getPart = [](int i) { return DiskCache::getKey({std::to_string(i)}); };
