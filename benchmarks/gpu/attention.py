@@ -43,7 +43,7 @@ from compiler import (
     ablations,
     format_schedule,
     table_schedule,
-    transposed_by_producer,
+    transposed_in_front,
 )
 
 try:
@@ -127,7 +127,7 @@ def fp8_programs(compiler, args):
     """Those of the other schedule."""
     if not args.schedule:
         for problem in mod_problems("fp8", args):
-            yield problem.source(transposed_by_producer(compiler, problem)), "fused"
+            yield problem.source(transposed_in_front(compiler, problem)), "fused"
 
 
 def report_compiled(suite, compiler, args):

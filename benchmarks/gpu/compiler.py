@@ -101,9 +101,9 @@ def format_schedule(fields):
     return f"{tile}, warp_roles = <{roles}>"
 
 
-def transposed_by_producer(compiler, problem):
-    """The table's schedule for 8-bit inputs, without the kernel that transposes V."""
-    return format_schedule({**table_schedule(compiler, problem), "v_transpose": "producer"})
+def transposed_in_front(compiler, problem):
+    """The table's schedule for 8-bit inputs, with a kernel that transposes V."""
+    return format_schedule({**table_schedule(compiler, problem), "v_transpose": "prepass"})
 
 
 def ablations(row):

@@ -194,7 +194,7 @@ def fp8_problems(dtype):
     """Of 8-bit inputs; `dtype` is the output's."""
     return [
         dataclasses.replace(problem, inputs="f8E4M3FN")
-        for problem in of_tokens((128,), (2048, 8192, 16384), dtype)
+        for problem in of_tokens((64, 128), (2048, 8192, 16384), dtype)
     ]
 
 

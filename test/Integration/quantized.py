@@ -66,12 +66,15 @@ DIMS = ((64, 64), (128, 128), (256, 256), (16, 16), (32, 32), (96, 96), (80, 80)
 
 
 
-def _schedule(dim, block_m, block_n=None, num_stages=None, roles="lazy_rescale = true, persistent = true, q_stages = 2"):
-    """One whose kernel transposes v itself."""
+ROLES = "lazy_rescale = true, persistent = true, q_stages = 2"
+
+
+def _schedule(dim, block_m, block_n=None, num_stages=None, roles=ROLES, v_transpose="producer"):
+    """One whose kernel transposes v itself, or has a kernel in front for that."""
     by_dim = {64: (128, 4), 128: (96, 4), 192: (128, 2), 256: (96, 2)}
     keys, stages = next(tile for limit, tile in by_dim.items() if dim <= limit)
     tile = f"block_m = {block_m}, block_n = {block_n or keys}, num_stages = {num_stages or stages}, num_warps = {4 + block_m // 16}"
-    return f"{tile}, warp_roles = <{roles}, v_transpose = producer>"
+    return f"{tile}, warp_roles = <{roles}, v_transpose = {v_transpose}>"
 
 
 def transposed_by_the_producer(make):
@@ -115,9 +118,19 @@ def transposed_by_the_producer(make):
     yield make("f8t-static", "f8E4M3FN", 128, (2, 2, 2, 100, 300), static=True, **fields)
 
 
+def transposed_in_front(make):
+    """Cases of head dimensions for which the table lets the producer transpose."""
+    for n, (dim, v_dim) in enumerate(pair for pair in DIMS if max(pair) <= 128):
+        score, mask = RULES[n % len(RULES)]
+        schedule = _schedule(max(dim, v_dim), 128, v_transpose="prepass")
+        fields = dict(lse=True, v_dim=v_dim, quantized=Quantized(v_scale="heads"), schedule=schedule)
+        yield make(f"f8p-{dim}-{v_dim}-{score or 'plain'}-{mask or 'all'}", "f8E4M3FN", dim, CASE_SHAPES[n % len(CASE_SHAPES)], score, mask, **fields)
+
+
 def cases(make):
     """`make` is Case without the variants."""
     yield from transposed_by_the_producer(make)
+    yield from transposed_in_front(make)
     turn = itertools.count()
     kinds = (None, "tensor", "heads", "batches")
     for q, k, v in itertools.product(("f8E4M3FN", "f8E5M2"), repeat=3):

@@ -75,8 +75,8 @@ static bool rename(json::Value &message) {
   json::Object *server = result ? result->getObject("serverInfo") : nullptr;
   if (!server)
     return false;
-  *server = json::Object{{"name", "attn-lsp-server"},
-                         {"version", ATTNC_VERSION}};
+  *server =
+      json::Object{{"name", "attn-lsp-server"}, {"version", ATTNC_VERSION}};
   return true;
 }
 

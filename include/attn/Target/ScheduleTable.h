@@ -21,9 +21,9 @@ enum class MaskKind {
   Any,
   Without,
   With,
-  /// It hides all keys but the two thousand before and behind a query, for their
-  /// positions alone, and has no pattern among these: a query sees few tiles,
-  /// one after the other.
+  /// It hides all keys but the two thousand before and behind a query, for
+  /// their positions alone, and has no pattern among these: a query sees few
+  /// tiles, one after the other.
   Window
 };
 
