@@ -105,6 +105,11 @@ private:
       os << (constants[name] = pickConstant(type)) << " : " << type;
     end();
   }
+  /// The bits of an integer type, or of index.
+  static int64_t getWidth(StringRef type) {
+    int64_t width;
+    return type.drop_front().getAsInteger(10, width) ? 64 : width;
+  }
   int64_t pickConstant(StringRef type) {
     if (type == "i1")
       return random.pick({0, 1});
@@ -134,9 +139,12 @@ void RegionWriter::writeIntegerOp() {
                    "minsi", "maxui", "minui", "divsi", "remsi", "floordivsi",
                    "ceildivsi", "divui", "remui", "shli", "shrsi", "shrui"});
   bool divides = name.contains("div") || name.contains("rem");
+  bool shifts = name.starts_with("sh");
   std::string lhs = get(type);
-  std::string rhs =
-      get(type, [&](int64_t value) { return divides && value == 0; });
+  std::string rhs = get(type, [&](int64_t value) {
+    return (divides && value == 0) ||
+           (shifts && (value < 0 || value >= getWidth(type)));
+  });
   begin(type);
   os << "arith." << name << " " << lhs << ", " << rhs << " : " << type;
   end();
