@@ -261,6 +261,7 @@ def captures():
     # Nothing to read. Naive's copy for the mask has no bytes, and isn't made.
     none = ("inplace", "math", "fused")
     yield Case("captures-no-keys", "f32", 32, (2, 2, 2, 5, 0), "bias_b11k_f32", "documents", lse=True, variants=none)
+    yield Case("captures-no-keys-static", "f16", 32, (2, 2, 2, 5, 0), mask="key_padding", lse=True, static=True, variants=none)
     yield Case("captures-no-queries", "f16", 32, (2, 2, 2, 0, 5), "bias_11qk_f16", "keep_bhqk_i1")
 
 

@@ -9,6 +9,9 @@ using namespace mlir;
 Value tile::createPart(ImplicitLocOpBuilder &builder, Value memref,
                        unsigned dim, Value start, Value length) {
   auto type = cast<MemRefType>(memref.getType());
+  // An offset must lie within its dimension; of nothing there is no part.
+  if (llvm::is_contained(type.getShape(), 0))
+    return memref;
   // A constant as an attribute: folded later, it would leave a memref.cast.
   auto toIndex = [&](Value value) {
     return getAsOpFoldResult(builder.createOrFold<arith::IndexCastOp>(
