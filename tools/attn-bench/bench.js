@@ -105,7 +105,7 @@ function addRatios() {
         : `${duration(result.median_us)} (${ratio(result.ratio)})`;
     })]);
   section("ratios", "Side by side",
-    el("p", { class: "note" }, `Medians, and in parentheses how many times ${data.baseline}'s: less than 1 is faster.`),
+    el("p", { class: "note" }, `Medians, and in parentheses how many times ${data.baseline}'s of the same round, in the median: less than 1 is faster.`),
     table("Times side by side", [["case"], ...NAMES.map((backend) => [backend])], rows));
 }
 
