@@ -38,7 +38,9 @@ protected:
         "  %r = attn.attention ins(%q, %k, %v : " + q + ", " + kv + ", " + kv +
         ")" + scaleOperand.str() + " outs(%o : " + q + ")" + rest.str() +
         " -> " + q + "\n  return\n}";
-    module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+    // Some of what the reference has an answer for is refused by the verifier.
+    mlir::ParserConfig config(&context, /*verifyAfterParse=*/false);
+    module = mlir::parseSourceString<mlir::ModuleOp>(text, config);
     EXPECT_TRUE(module) << text;
     AttentionOp result;
     if (module)
