@@ -13,6 +13,12 @@
 
 using namespace attn;
 
+/// Whether this process has made code. What compiling uses has static variables
+/// that are made when they are first needed, and destroyed in the reverse order
+/// when the process exits: they must be older than the background's thread,
+/// which is waited for in between.
+static std::atomic<bool> hasCompiled = false;
+
 namespace {
 
 /// One thread of the process that makes what nobody waits for.
@@ -21,7 +27,7 @@ public:
   using Work = std::function<void(const std::atomic<bool> &isStopping)>;
 
   static void run(Work work) {
-    // Made after all that compiling uses, so that it is destroyed first.
+    // Made after all that compiling uses (`hasCompiled`).
     static Background background;
     if (background.process == llvm::sys::Process::getProcessId())
       background.pool->async(
@@ -198,6 +204,7 @@ llvm::Error GpuCode::makeSideBySide(llvm::ArrayRef<unsigned> missing) {
   for (const std::string &failure : failures)
     if (!failure.empty())
       return llvm::createStringError(failure);
+  hasCompiled = true;
   return llvm::Error::success();
 }
 
@@ -214,7 +221,10 @@ llvm::Error GpuCode::make(llvm::ArrayRef<unsigned> wanted) {
     if (options.onStoreFailure)
       options.onStoreFailure(reason);
   }
-  if (options.continuesInBackground && !isContinued.exchange(true))
+  // What was found on disk and lacks kernels gets them when they are needed, or
+  // once this process has compiled something.
+  if (options.continuesInBackground && hasCompiled &&
+      !isContinued.exchange(true))
     continueInBackground();
   return llvm::Error::success();
 }
