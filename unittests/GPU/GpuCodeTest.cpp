@@ -219,6 +219,27 @@ TEST_F(GpuCodeTest, ExitsWhileTheBackgroundWorks) {
   EXPECT_EXIT(launchAndExit(), testing::ExitedWithCode(0), "");
 }
 
+/// In a process that hasn't compiled yet, code that comes from elsewhere and
+/// isn't all there: the thread would be older than what compiling uses.
+TEST_F(GpuCodeTest, LetsNoThreadBeTheFirstToCompile) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto launchStored = [&] {
+    GpuCode::Options options = getOptions();
+    options.continuesInBackground = true;
+    auto code = make(std::move(options));
+    std::vector<std::string> images(code->getNumParts());
+    // Of long queries.
+    images.back() = kAssembled;
+    const bool isTaken = code->setImages(std::move(images));
+    auto executable = load(code);
+    const bool isRight = launch(*executable, 500).empty();
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    // In the constructor.
+    std::exit(isTaken && isRight && numLowered == 1 ? 0 : 1);
+  };
+  EXPECT_EXIT(launchStored(), testing::ExitedWithCode(0), "");
+}
+
 /// A child that was forked has no such thread, and waits for none.
 TEST_F(GpuCodeTest, ForkedProcessesExit) {
   GTEST_FLAG_SET(death_test_style, "fast");
