@@ -43,7 +43,7 @@ from compiler import (
     ablations,
     format_schedule,
     table_schedule,
-    transposed_in_front,
+    transposed_otherwise,
 )
 
 try:
@@ -127,7 +127,7 @@ def fp8_programs(compiler, args):
     """Those of the other schedule."""
     if not args.schedule:
         for problem in mod_problems("fp8", args):
-            yield problem.source(transposed_in_front(compiler, problem)), "fused"
+            yield problem.source(transposed_otherwise(compiler, problem)[1]), "fused"
 
 
 def report_compiled(suite, compiler, args):

@@ -101,9 +101,11 @@ def format_schedule(fields):
     return f"{tile}, warp_roles = <{roles}>"
 
 
-def transposed_in_front(compiler, problem):
-    """The table's schedule for 8-bit inputs, with a kernel that transposes V."""
-    return format_schedule({**table_schedule(compiler, problem), "v_transpose": "prepass"})
+def transposed_otherwise(compiler, problem):
+    """(v_transpose, schedule) of the way to transpose 8-bit V that the table's schedule doesn't go."""
+    fields = table_schedule(compiler, problem)
+    way = "prepass" if fields["v_transpose"] == "producer" else "producer"
+    return way, format_schedule({**fields, "v_transpose": way})
 
 
 def ablations(row):

@@ -9,7 +9,7 @@ import flex
 import peers
 import torch
 import torch.nn.functional as F
-from compiler import Refused, transposed_in_front
+from compiler import Refused, transposed_otherwise
 from first_call import first_call
 from manifest import launched_kernel
 from operators import in_16_bits, without_mods
@@ -190,13 +190,13 @@ def _measure_fp8(problem, compiler, gauge, schedule):
     }
     if schedule:
         return
-    source = problem.source(transposed_in_front(compiler, problem))
-    other = _fp8_run(compiler.load(source), problem, inputs)
+    way, other_schedule = transposed_otherwise(compiler, problem)
+    other = _fp8_run(compiler.load(problem.source(other_schedule)), problem, inputs)
     yield {
         **dataclasses.asdict(problem),
         "error": error,
         "peer_error": checker.error(other),
-        **compare(problem, run, peers.Peer("attnc, v_transpose = prepass", other), gauge),
+        **compare(problem, run, peers.Peer(f"attnc, v_transpose = {way}", other), gauge),
     }
 
 

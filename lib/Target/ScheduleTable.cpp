@@ -61,10 +61,10 @@ static constexpr ScheduleRow kTable[] = {
     // Chosen so that nothing spills, not yet by time.
     {"sm_90a",  16,  576, MaskKind::Any,     kAnyLength,  64,  32,  2,      8, RolePipeline::Overlap, true,  true,      1, false},
     // The output is wider than Q's slot.
-    {"sm_90a",   8,   64, MaskKind::Any,     kAnyLength, 128, 128,  4,     12, RolePipeline::Overlap, true,  true,      2, false, kByPosition, kByProducer},
+    {"sm_90a",   8,   64, MaskKind::Any,     kAnyLength, 128, 128,  4,     12, RolePipeline::Overlap, true,  true,      2, false, kByPosition},
     {"sm_90a",   8,  128, MaskKind::Any,     kAnyLength, 128,  96,  4,     12, RolePipeline::Overlap, true,  true,      2, false, kByPosition, kByProducer},
     {"sm_90a",   8,  256, MaskKind::Any,     kAnyLength, 128,  64,  3,     12, RolePipeline::Overlap, true,  true,      2, false, kByPosition},
-    {"sm_90a",   8,   64, MaskKind::Any,     kAnyLength, 192, 128,  4,     16, RolePipeline::Overlap, true,  true,      2, false, CaptureKind::Any, kByProducer},
+    {"sm_90a",   8,   64, MaskKind::Any,     kAnyLength, 192, 128,  4,     16, RolePipeline::Overlap, true,  true,      2, false},
     {"sm_90a",   8,  128, MaskKind::Any,     kAnyLength, 192,  96,  4,     16, RolePipeline::Overlap, true,  true,      2, false, CaptureKind::Any, kByProducer},
     {"sm_90a",   8,  192, MaskKind::Any,     kAnyLength, 128, 128,  3,     12, RolePipeline::Overlap, true,  true,      2, false},
     {"sm_90a",   8,  256, MaskKind::Any,     kAnyLength, 128,  96,  3,     12, RolePipeline::Overlap, true,  true,      2, false},

@@ -160,7 +160,9 @@ def _fits_registers(dims, m, n, pipeline):
     available = {64: 232, 128: 232, 192: 160, 256: 112}[m]
     output, scores = -(-dims[1] // 16) * 8, n // 2
     held = {"simple": scores, "overlap": scores + scores // 2, "ahead": 2 * scores}[pipeline]
-    return output + held + 28 <= available
+    # What the threads of m / 16 + 4 warps have until the roles share it anew.
+    at_launch = 65536 // (2 * m + 128) // 8 * 8
+    return output + held + 28 <= available and output + 28 <= at_launch
 
 
 def _random_roles(rng):
