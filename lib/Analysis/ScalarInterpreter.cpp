@@ -17,8 +17,11 @@ FailureOr<int64_t> ScalarInterpreter::evaluate(Value value) {
   if (!result)
     return failure();
   auto attr = dyn_cast<IntegerAttr>(result);
-  if (!attr)
-    return emitError(value.getLoc(), "is no integer");
+  if (!attr) {
+    if (!isQuiet)
+      emitError(value.getLoc(), "is no integer");
+    return failure();
+  }
   return value.getType().isInteger(1) ? attr.getValue().getZExtValue()
                                       : attr.getValue().getSExtValue();
 }
@@ -52,7 +55,8 @@ Attribute ScalarInterpreter::readElement(Operation *op) {
 Attribute ScalarInterpreter::fold(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op) {
-    emitError(value.getLoc(), "depends on a value that isn't known");
+    if (!isQuiet)
+      emitError(value.getLoc(), "depends on a value that isn't known");
     return {};
   }
   if (Attribute element = readElement(op))
@@ -71,10 +75,11 @@ Attribute ScalarInterpreter::fold(Value value) {
   }
   SmallVector<OpFoldResult> results;
   if (failed(op->fold(operands, results)) || results.size() != 1) {
-    op->emitError("key tiles are skipped by what '")
-        << op->getName()
-        << "' reads when the kernel runs; give what the mask reads, or leave "
-           "that out to see what the rest of it skips";
+    if (!isQuiet)
+      op->emitError("key tiles are skipped by what '")
+          << op->getName()
+          << "' reads when the kernel runs; give what the mask reads, or leave "
+             "that out to see what the rest of it skips";
     return {};
   }
   if (auto attr = dyn_cast<Attribute>(results[0]))

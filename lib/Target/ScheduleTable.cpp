@@ -177,7 +177,8 @@ static bool includes(CaptureKind kind, CaptureKind own) {
 /// queries and keys that are many more than that.
 static FailureOr<bool> isVisible(Region &mask, int64_t distance) {
   constexpr int64_t kLength = 1 << 28;
-  tile::ScalarInterpreter interpreter;
+  // What has no value, as of a shift too far, is no error here.
+  tile::ScalarInterpreter interpreter(/*isQuiet=*/true);
   // Batch and head are the first.
   const int64_t position[] = {0, 0, kLength / 2, kLength / 2 - distance};
   for (auto [argument, value] :
@@ -187,9 +188,6 @@ static FailureOr<bool> isVisible(Region &mask, int64_t distance) {
     if (isa<QLenOp, KVLenOp>(op))
       interpreter.set(op->getResult(0), kLength);
   });
-  // What has no value, as of a shift too far, is no error here.
-  ScopedDiagnosticHandler silence(mask.getContext(),
-                                  [](Diagnostic &) { return success(); });
   FailureOr<int64_t> visible =
       interpreter.evaluate(mask.front().getTerminator()->getOperand(0));
   if (failed(visible))
@@ -230,17 +228,27 @@ MaskKind attn::getMaskKind(AttentionOp op) {
   return seesFar ? MaskKind::With : MaskKind::Window;
 }
 
-/// Whether a row for `kind` serves a mask that is of kind `own`.
-static bool includes(MaskKind kind, MaskKind own) {
-  return kind == MaskKind::Any || kind == own ||
-         (kind == MaskKind::With && own == MaskKind::Window);
+/// Whether a row for `kind` serves the mask of `op`, which is only evaluated
+/// for windows.
+static bool includes(MaskKind kind, AttentionOp op) {
+  switch (kind) {
+  case MaskKind::Any:
+    return true;
+  case MaskKind::Without:
+    return !op.hasMaskMod();
+  case MaskKind::With:
+    return op.hasMaskMod();
+  case MaskKind::Window:
+    return getMaskKind(op) == MaskKind::Window;
+  }
+  llvm_unreachable("unknown kind of mask");
 }
 
 bool ScheduleRow::serves(AttentionOp op, const TargetInfo &info) const {
   return target == info.name && includes(captures, getCaptureKind(op)) &&
          elementBits == op.getElementType().getIntOrFloatBitWidth() &&
          std::max(op.getQKHeadDim(), op.getVHeadDim()) <= maxHeadDim &&
-         includes(mask, getMaskKind(op));
+         includes(mask, op);
 }
 
 /// Of the output, whose rows a warp holds in registers.

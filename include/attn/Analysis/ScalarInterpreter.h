@@ -18,6 +18,9 @@ public:
   using ReadFn = std::function<std::optional<int64_t>(
       unsigned argument, ArrayRef<int64_t> indices)>;
 
+  /// With `isQuiet`, what can't be folded is no error: evaluate() only fails.
+  explicit ScalarInterpreter(bool isQuiet = false) : isQuiet(isQuiet) {}
+
   /// Fixes a value, whatever computes it.
   void set(Value value, int64_t constant);
 
@@ -35,6 +38,7 @@ private:
   /// Null if the element isn't known.
   Attribute readElement(Operation *op);
 
+  bool isQuiet;
   DenseMap<Value, Attribute> values;
   ReadFn read;
 };
